@@ -1,0 +1,78 @@
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/util.h"
+#include "cmd/command.h"
+
+extern const struct command command_completion, command_help, command_version;
+
+const struct command *const commands[] = {
+	/* Where is the time going? */
+	/* About culprit itself. */
+	&command_help,
+	&command_completion,
+	&command_version,
+	NULL,
+};
+
+const struct command *command_find(const char *name)
+{
+	for (size_t i = 0; commands[i]; i++)
+		if (strcmp(commands[i]->name, name) == 0)
+			return commands[i];
+	return NULL;
+}
+
+static void print_line(const struct command *self, const char *kind, const char *text)
+{
+	fflush(stdout);
+	fprintf(stderr, "culprit%s%s: %s%s\n", self ? " " : "", self ? self->name : "", kind, text);
+}
+
+int cmd_fail(const struct command *self, int code, const struct err *err)
+{
+	print_line(self, "", err_text(err, code));
+	return EXIT_FAILED;
+}
+
+int cmd_failf(const struct command *self, const char *fmt, ...)
+{
+	char text[ERR_TEXT_BYTES];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	print_line(self, "", text);
+	return EXIT_FAILED;
+}
+
+void cmd_warnf(const struct command *self, const char *fmt, ...)
+{
+	char text[ERR_TEXT_BYTES];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	print_line(self, "warning: ", text);
+}
+
+int cmd_write_stdout(const struct command *self, const void *text, unsigned long size)
+{
+	int r;
+
+	if (fflush(stdout) != 0)
+		r = -errno;
+	else
+		r = fd_write_all(STDOUT_FILENO, text, size);
+	if (r == -EPIPE)
+		return EXIT_FAILED;
+	if (r < 0)
+		return cmd_failf(self, "standard output: %s", strerrordesc_np(-r));
+	return EXIT_DONE;
+}

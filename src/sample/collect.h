@@ -1,0 +1,24 @@
+/*
+ * A recording as a profile: stacks interned while reading, each unique address named once afterwards,
+ * modules in parallel. Value types: per event "samples"/"count" when there is one event, else the
+ * event's name with its unit; and the period as "cpu"/"nanoseconds" or "<event>"/"events". Labels: comm,
+ * pid (number), and on request tid and cpu.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "profile/profile.h"
+#include "sample/session.h"
+
+struct collect_options {
+	bool tid, cpu;	     /* labels to add */
+	bool no_symbols;     /* leave addresses as they are */
+	bool no_callchains;  /* leaves only */
+	const char *comm, *dso, *event; /* keep only these; globs; NULL: all */
+	struct symbols_options symbols;
+	void (*progress)(void *arg, double share); /* may be NULL */
+	void *progress_arg;
+};
+
+int collect_profile(struct session *session, const struct collect_options *options, struct profile *profile,
+		    struct err *err);

@@ -1,0 +1,88 @@
+/*
+ * Names for addresses. A struct symbols is a cache of modules (ELF files, the kernel, perf maps); each
+ * module is loaded once, lazily, and answers lookups by address.
+ *
+ * A module that cannot be loaded is still a module: it names nothing and says why (module_status), once.
+ * A frame is never dropped; the caller shows object+0xoffset.
+ *
+ * Files are looked for in this order, and used only when their build id is the one asked for (an unknown
+ * build id accepts anything): the path inside the process's root (/proc/PID/root, then map_files for
+ * deleted files), the path itself, the build-id caches and debug directories.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define BUILD_ID_MAX 20
+
+struct build_id {
+	uint8_t bytes[BUILD_ID_MAX];
+	uint8_t size; /* 0: unknown */
+};
+
+struct symbols_options {
+	const char *root;	      /* prefix of every path that is opened; NULL or "": none */
+	const char *const *debug_dirs; /* NULL-terminated; NULL: /usr/lib/debug and ~/.debug (perf's cache) */
+	bool no_demangle;
+};
+
+enum module_kind {
+	MODULE_ELF,    /* addresses are file offsets (ip - map start + map pgoff) */
+	MODULE_KERNEL, /* addresses are as in kallsyms; covers modules and BPF programs listed there */
+	MODULE_VDSO,   /* this machine's vdso image, or a saved one; addresses are offsets into it */
+	MODULE_PERF_MAP, /* /tmp/perf-PID.map; addresses are those of the process */
+};
+
+/* What a recording knows about an object. Strings are borrowed for the call. */
+struct module_ref {
+	enum module_kind kind;
+	const char *path;	   /* as mapped; " (deleted)" is understood. KERNEL: a kallsyms file, NULL: /proc/kallsyms */
+	struct build_id build_id;
+	int pid;		   /* a process that mapped it, 0 unknown */
+	const void *image;	   /* KERNEL: kallsyms text; VDSO: the ELF image; NULL: none. Must outlive the module. */
+	size_t image_size;
+};
+
+/* A symbol that covers an address. Texts live as long as the struct symbols. */
+struct symbol {
+	const char *name;     /* demangled; "name@plt" for PLT stubs */
+	const char *raw_name; /* as in the object */
+	uint64_t start, size; /* in the module's own addresses (ELF: virtual); size 0 unknown */
+};
+
+struct symbols;
+struct module;
+
+int symbols_new(const struct symbols_options *options, struct symbols **ret);
+void symbols_free(struct symbols *symbols);
+
+/* The module for a reference, loaded now; equal references give the same module. Fails only with -ENOMEM. */
+int symbols_module(struct symbols *symbols, const struct module_ref *ref, struct module **ret);
+
+/* True and *ret when a symbol covers the address. Thread safe on a loaded module. */
+bool module_lookup(const struct module *module, uint64_t address, struct symbol *ret);
+
+/* The file that is really read, NULL when none. */
+const char *module_file(const struct module *module);
+/* NULL when there are symbols, else one line: what is missing and what mends it. */
+const char *module_status(const struct module *module);
+/* Number of symbols. */
+size_t module_symbol_count(const struct module *module);
+/* Lines of a perf map or kallsyms that could not be understood. */
+size_t module_bad_lines(const struct module *module);
+
+/* Virtual address of an ELF module's file offset (program headers); the offset itself when unknown. */
+uint64_t module_file_to_vaddr(const struct module *module, uint64_t offset);
+
+/* The build id of an ELF file or of a notes section's bytes; -ENOENT when it has none. */
+int build_id_read(const char *path, struct build_id *ret, struct err *err);
+int build_id_from_notes(const void *notes, size_t size, struct build_id *ret);
+void build_id_hex(const struct build_id *id, char out[2 * BUILD_ID_MAX + 1]);
+int build_id_parse(const char *hex, struct build_id *ret);
+
+/* Demangles a C++, Rust (v0, legacy) or D name; NULL when it is none of these or damaged. free() it. */
+char *demangle(const char *raw_name);
