@@ -1,0 +1,282 @@
+/* Expected numbers were computed with Python from the definitions, by other methods than the
+ * code's: enumeration for Mann-Whitney, numerical integration of the density for Student's t. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "harness/tap.h"
+#include "stats/bootstrap.h"
+#include "stats/histogram.h"
+#include "stats/ratio.h"
+#include "stats/rng.h"
+#include "stats/summary.h"
+#include "stats/twosample.h"
+
+TEST(summary_of_known_sample)
+{
+	static const double values[] = {2, 4, 4, 4, 5, 5, 7, 9};
+	struct summary s;
+
+	ASSERT(summary_of(values, ARRAY_LEN(values), &s) == 0);
+	EXPECT_INT(s.count, 8);
+	EXPECT_NEAR(s.mean, 5, 0);
+	EXPECT_NEAR(s.stddev, 2.138089935299395, 1e-12);
+	EXPECT_NEAR(s.median, 4.5, 0);
+	EXPECT_NEAR(s.mad, 0.5, 0);
+	EXPECT_NEAR(s.min, 2, 0);
+	EXPECT_NEAR(s.max, 9, 0);
+	EXPECT_NEAR(stats_quantile_sorted(values, 8, 0.9), 7.6, 1e-12); /* numpy.quantile(v, .9) */
+}
+
+TEST(unknown_is_not_zero)
+{
+	double one = 3;
+	struct summary s;
+
+	ASSERT(summary_of(NULL, 0, &s) == 0);
+	EXPECT(isnan(s.mean) && isnan(s.median));
+	ASSERT(summary_of(&one, 1, &s) == 0);
+	EXPECT(isnan(s.stddev) && s.mean == 3);
+	EXPECT(isnan(ratio_of_slices(&one, &(double){0}, 1).value));
+}
+
+TEST(variance_survives_a_large_offset)
+{
+	static const double values[] = {1e9 + 4, 1e9 + 7, 1e9 + 13, 1e9 + 16};
+
+	EXPECT_NEAR(stats_variance(values, 4), 30, 1e-6);
+}
+
+TEST(student_t_quantiles)
+{
+	EXPECT_NEAR(stats_t_quantile(0.95, 1), 12.706204736, 1e-6);
+	EXPECT_NEAR(stats_t_quantile(0.95, 2), 4.302652730, 1e-6);
+	EXPECT_NEAR(stats_t_quantile(0.95, 4), 2.776445105, 1e-6);
+	EXPECT_NEAR(stats_t_quantile(0.95, 10), 2.228138852, 1e-6);
+	EXPECT_NEAR(stats_t_quantile(0.95, 1e6), 1.95996, 1e-4);
+	EXPECT_NEAR(stats_t_cdf(0, 3), 0.5, 1e-12);
+	EXPECT_NEAR(stats_normal_cdf(1.959963985), 0.975, 1e-9);
+	EXPECT(isnan(stats_t_quantile(0.95, 0)));
+}
+
+static const double sample_a[] = {1.1, 2.3, 3.1, 4.8, 5.0, 6.2};
+static const double sample_b[] = {2.0, 3.9, 5.5, 6.6, 7.1, 8.4, 9.9};
+
+TEST(welch_known_sample)
+{
+	static const double same[] = {3, 3, 3}, other[] = {4, 4};
+	struct test_result r = welch_test(sample_a, 6, sample_b, 7);
+
+	EXPECT_NEAR(r.statistic, -1.9195349365875805, 1e-12);
+	EXPECT_NEAR(r.df, 10.710670064997519, 1e-9);
+	EXPECT_NEAR(r.p, 0.0819343250, 1e-8);
+	EXPECT_NEAR(welch_test(same, 3, same, 3).p, 1, 0);
+	EXPECT_NEAR(welch_test(same, 3, other, 2).p, 0, 0);
+	EXPECT(isnan(welch_test(same, 1, other, 2).p));
+}
+
+TEST(mann_whitney_exact_and_tied)
+{
+	static const double a[] = {1, 2, 2, 3, 4, 4, 4}, b[] = {2, 3, 4, 5, 5, 6, 7, 7},
+			    same[] = {1, 1, 1};
+	struct test_result r;
+
+	ASSERT(mann_whitney_test(sample_a, 6, sample_b, 7, &r) == 0);
+	EXPECT_NEAR(r.statistic, 9, 0);
+	EXPECT_NEAR(r.p, 0.10139860139860139, 1e-12);
+	EXPECT_NEAR(r.probability, 1 - 9.0 / 42, 1e-12);
+	ASSERT(mann_whitney_test(a, 7, b, 8, &r) == 0);
+	EXPECT_NEAR(r.statistic, 10, 0);
+	EXPECT_NEAR(r.p, 0.03971608699701139, 1e-12);
+	ASSERT(mann_whitney_test(same, 3, same, 3, &r) == 0);
+	EXPECT_NEAR(r.p, 1, 0);
+	EXPECT_INT(mann_whitney_test(a, 0, b, 8, &r), -EINVAL);
+}
+
+/* Under the null hypothesis p must be uniform: about 5 % of the runs below 0.05. */
+TEST(tests_keep_their_level)
+{
+	struct rng rng = rng_seed(7);
+	unsigned welch = 0, ranks = 0;
+
+	for (int run = 0; run < 2000; run++) {
+		double a[30], b[25];
+		struct test_result r;
+
+		for (int i = 0; i < 30; i++)
+			a[i] = rng_unit(&rng) + rng_unit(&rng);
+		for (int i = 0; i < 25; i++)
+			b[i] = rng_unit(&rng) + rng_unit(&rng);
+		welch += welch_test(a, 30, b, 25).p < 0.05;
+		ranks += mann_whitney_test(a, 30, b, 25, &r) == 0 && r.p < 0.05;
+	}
+	EXPECT_NEAR(welch, 100, 40);
+	EXPECT_NEAR(ranks, 100, 40);
+}
+
+TEST(rng_is_the_published_one)
+{
+	struct rng rng = rng_seed(1234567);
+
+	/* first outputs of SplitMix64 for this seed, as published with Java's SplittableRandom
+	 * ports */
+	EXPECT(rng_next(&rng) == UINT64_C(6457827717110365317));
+	EXPECT(rng_next(&rng) == UINT64_C(3203168211198807973));
+	EXPECT(rng_next(&rng) == UINT64_C(9817491932198370423));
+}
+
+TEST(bootstrap_is_repeatable_and_covers)
+{
+	struct rng rng = rng_seed(99);
+	struct interval first, again, change, difference;
+	double values[40], faster[40];
+	unsigned covered = 0;
+
+	for (int run = 0; run < 200; run++) {
+		for (int i = 0; i < 40; i++)
+			values[i] = 10 + rng_unit(&rng);
+		ASSERT(bootstrap_interval(values, 40, bootstrap_mean, 0.95, 400, 1, &first) == 0);
+		covered += first.low <= 10.5 && 10.5 <= first.high;
+	}
+	EXPECT_NEAR(covered, 188, 10);
+	ASSERT(bootstrap_interval(values, 40, bootstrap_mean, 0.95, 400, 1, &again) == 0);
+	EXPECT(first.low == again.low && first.high == again.high);
+	for (int i = 0; i < 40; i++)
+		faster[i] = values[i] * 0.8;
+	ASSERT(bootstrap_change(values, 40, faster, 40, bootstrap_median, 0.95, 1000, 5, &change,
+				&difference) == 0);
+	EXPECT(change.low <= -0.2 && -0.2 <= change.high);
+	EXPECT(change.high < -0.15 && change.low > -0.25);
+	EXPECT(difference.high < 0);
+	EXPECT_INT(bootstrap_interval(values, 0, bootstrap_mean, 0.95, 10, 1, &first), -EINVAL);
+}
+
+TEST(ratio_known_sample)
+{
+	static const double x[] = {10, 12, 0, 9, 30, 31, 29}, a[] = {100, 110, 0, 95, 100, 105, 98};
+	struct ratio r = ratio_of_slices(x, a, 7);
+
+	EXPECT_INT(r.slices, 6);
+	EXPECT_NEAR(r.value, 0.19901315789473684, 1e-15);
+	EXPECT_NEAR(r.stderr_, 0.025498176683245978, 1e-14);
+	EXPECT_NEAR(ratio_of_runs(x, a, 7).stderr_, 0.043699191904021516, 1e-14);
+	EXPECT(r.neumann < 1); /* one change of level: a phase */
+	EXPECT(isnan(ratio_of_slices(x, a, 2).stderr_));
+}
+
+TEST(ratio_tells_phases_from_noise)
+{
+	struct rng rng = rng_seed(3);
+	double noise[200], phases[200], flips[200], a[200];
+
+	for (int i = 0; i < 200; i++) {
+		a[i] = 1000;
+		noise[i] = 500 + 100 * rng_unit(&rng);
+		phases[i] = (i / 25 % 2 ? 900 : 100) + 10 * rng_unit(&rng);
+		flips[i] = (i % 2 ? 900 : 100) + 10 * rng_unit(&rng);
+	}
+	EXPECT_NEAR(ratio_of_slices(noise, a, 200).neumann, 2, 0.5);
+	EXPECT(ratio_of_slices(phases, a, 200).neumann < 0.5);
+	EXPECT(ratio_of_slices(flips, a, 200).neumann > 3.5);
+	EXPECT(ratio_of_slices(phases, a, 200).spread > 0.5);
+	EXPECT(ratio_of_slices(noise, a, 200).spread < 0.1);
+}
+
+/* Half of the slices seen, at random: the total must lie within two standard errors 95 times of
+ * 100. */
+TEST(ratio_total_error_is_honest)
+{
+	struct rng rng = rng_seed(11);
+	unsigned inside = 0;
+
+	for (int run = 0; run < 500; run++) {
+		double x[60], a[60], truth = 0, anchor = 0, seen = 0;
+		struct estimate e;
+		struct ratio r;
+
+		for (int i = 0; i < 60; i++) {
+			double cycles = 900 + 200 * rng_unit(&rng),
+			       count = cycles * (0.5 + rng_unit(&rng));
+			bool counted = rng_below(&rng, 2);
+
+			truth += count;
+			anchor += cycles;
+			seen += counted ? cycles : 0;
+			x[i] = counted ? count : 0;
+			a[i] = counted ? cycles : 0;
+		}
+		r = ratio_of_slices(x, a, 60);
+		e = ratio_total(&r, seen, anchor);
+		inside += fabs(e.total - truth) <= 2 * e.stderr_;
+	}
+	EXPECT_NEAR(inside, 475, 20);
+}
+
+TEST(ratio_total_of_everything_has_no_error)
+{
+	static const double x[] = {1, 2, 3}, a[] = {10, 10, 10};
+	struct ratio r = ratio_of_slices(x, a, 3);
+	struct estimate e = ratio_total(&r, 30, 30);
+
+	EXPECT_NEAR(e.total, 6, 1e-12);
+	EXPECT_NEAR(e.stderr_, 0, 0);
+}
+
+TEST(histogram_buckets_tile_the_range)
+{
+	unsigned last = histogram_bucket_of(UINT64_MAX);
+
+	EXPECT_INT(histogram_bucket_low(0), 0);
+	EXPECT(histogram_bucket_high(last) == UINT64_MAX);
+	for (unsigned i = 0; i < last; i++) {
+		uint64_t low = histogram_bucket_low(i), high = histogram_bucket_high(i);
+
+		if (high + 1 != histogram_bucket_low(i + 1) || histogram_bucket_of(low) != i ||
+		    histogram_bucket_of(high) != i || (low >= 128 && high - low > low / 128))
+			EXPECT_INT(i, -1);
+	}
+	EXPECT_INT(last + 1, 58 * 128);
+}
+
+TEST(histogram_is_exact_where_promised)
+{
+	struct histogram h = {0}, other = {0};
+	struct rng rng = rng_seed(5);
+	static double values[20000];
+	uint64_t sum = 0;
+
+	EXPECT_INT(histogram_percentile(&h, 0.5), 0);
+	EXPECT(isnan(histogram_mean(&h)));
+	for (int i = 0; i < 20000; i++) {
+		uint64_t value = rng_below(&rng, UINT64_C(1) << (1 + rng_below(&rng, 40)));
+
+		values[i] = (double)value;
+		sum += value;
+		ASSERT(histogram_add(i % 3 ? &h : &other, value) == 0);
+	}
+	ASSERT(histogram_merge(&h, &other) == 0);
+	stats_sort(values, 20000);
+	EXPECT_INT(h.count, 20000);
+	EXPECT(h.sum == sum);
+	EXPECT(h.min == (uint64_t)values[0] && h.max == (uint64_t)values[19999]);
+	EXPECT_INT(histogram_percentile(&h, 1), h.max);
+	EXPECT_INT(histogram_percentile(&h, 0), h.min);
+	for (int p = 1; p < 100; p++) {
+		double exact = values[(int)ceil(20000.0 * p / 100) - 1];
+		double have = (double)histogram_percentile(&h, p / 100.0);
+
+		if (have < exact || have > exact * (1 + 1 / 128.0) + 1)
+			EXPECT_NEAR(have, exact, exact / 128);
+	}
+	ASSERT(histogram_add(&h, UINT64_MAX) == 0);
+	EXPECT(histogram_percentile(&h, 1) == UINT64_MAX);
+	EXPECT_INT(histogram_count_above(&h, UINT64_C(1) << 41), 1);
+	EXPECT_INT(histogram_add_n(&h, 1, UINT64_MAX), -EOVERFLOW);
+	histogram_clear(&h);
+	EXPECT_INT(h.count, 0);
+	EXPECT_INT(histogram_add_n(&h, 5, 3), 0);
+	EXPECT_INT(histogram_percentile(&h, 0.5), 5);
+	histogram_fini(&h);
+	histogram_fini(&other);
+}
