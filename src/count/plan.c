@@ -1,0 +1,560 @@
+/*
+ * Laying events onto counters, by trial.
+ *
+ * What a PMU can hold at once is written in no table that can be trusted: the NMI watchdog, a
+ * hypervisor, an erratum or another user takes counters away, and a group that passes the kernel's
+ * validation may still never be scheduled. So candidates are opened and enabled on this very thread
+ * for a few microseconds; one whose time running stays behind its time enabled does not fit.
+ *
+ * First everything is tried at once; if it runs, the plan is one group per unit and nothing is
+ * added. A unit is what must stay together: a group the user made, or the two halves of a ratio.
+ * Otherwise units are packed first-fit into groups with an anchor, or into passes for exact
+ * counting.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "count/set-internal.h"
+#include "count/set.h"
+
+#define TRIAL_NS \
+	4000         /* long against the kernel's own scheduling of a group, short against a tick */
+#define TOTALS_MAX 8 /* always-on cycles: one per mode in use */
+#define FREE_MAX   32
+
+struct unit {
+	unsigned members[COUNT_GROUP_MAX];
+	unsigned len;
+	int user_group; /* -1: may be split */
+};
+
+struct planner {
+	struct count_set *set;
+	const struct counter_ops *ops;
+	void *ctx;
+	struct count_plan_options options;
+	VEC(struct unit) units;
+	int total_fds[TOTALS_MAX];
+	unsigned total_groups[TOTALS_MAX];
+	unsigned totals;
+};
+
+static void let_time_pass(struct planner *p)
+{
+	uint64_t end = p->ops->clock(p->ctx) + TRIAL_NS;
+
+	while (p->ops->clock(p->ctx) < end)
+		;
+}
+
+/* Opens events as one group on this thread. The leader's descriptor, or the negative errno and
+ * *ret_failed. */
+static int open_group(struct planner *p, const unsigned *members, unsigned len, bool pinned,
+		      bool enabled, int *fds, unsigned *ret_failed)
+{
+	for (unsigned i = 0; i < len; i++) {
+		struct perf_event_attr attr = count_open_attr(&p->set->events.data[members[i]]);
+
+		attr.disabled = i == 0 && !enabled;
+		attr.pinned = i == 0 && pinned;
+		fds[i] = p->ops->open(p->ctx, &attr, 0, -1, i ? fds[0] : -1, 0);
+		if (fds[i] < 0) {
+			int error = fds[i];
+
+			while (i-- > 0)
+				p->ops->close(p->ctx, fds[i]);
+			*ret_failed = i + 1;
+			return error;
+		}
+	}
+	return fds[0];
+}
+
+static void close_group(struct planner *p, const int *fds, unsigned len)
+{
+	while (len-- > 0)
+		p->ops->close(p->ctx, fds[len]);
+}
+
+/* Did this leader run (nearly) all the time it was enabled? */
+static bool did_run(struct planner *p, int fd)
+{
+	uint64_t words[3 + COUNT_GROUP_MAX];
+	int n = p->ops->read(p->ctx, fd, words, ARRAY_LEN(words));
+
+	return n >= 3 && words[2] > 0 && words[2] >= words[1] / 2;
+}
+
+/* Can these events run as one group, beside the always-on ones that are open? */
+static bool group_fits(struct planner *p, const unsigned *members, unsigned len, bool pinned)
+{
+	int fds[COUNT_GROUP_MAX];
+	unsigned failed;
+	bool fits;
+
+	if (len > COUNT_GROUP_MAX || open_group(p, members, len, pinned, false, fds, &failed) < 0)
+		return false;
+	p->ops->enable(p->ctx, fds[0]);
+	let_time_pass(p);
+	fits = did_run(p, fds[0]);
+	close_group(p, fds, len);
+	return fits;
+}
+
+/*
+ * Opens all these events at once, each on its own. Those that cannot be opened get their status;
+ * the rest tells whether everything fits together.
+ */
+static bool all_fit(struct planner *p, const unsigned *members, unsigned len)
+{
+	int fds[4 * COUNT_GROUP_MAX];
+	unsigned failed;
+	bool fits = true;
+
+	len = MIN(len, (unsigned)ARRAY_LEN(fds));
+	for (unsigned i = 0; i < len; i++) {
+		struct count_event *event = &p->set->events.data[members[i]];
+		int r = -1;
+
+		fds[i] = -1;
+		if (event->status < 0)
+			continue;
+		do
+			r = open_group(p, &members[i], 1, false, true, &fds[i], &failed);
+		while (r < 0 && count_event_to_user(event, r));
+		if (r < 0)
+			count_event_fail(event, r);
+	}
+	let_time_pass(p);
+	for (unsigned i = 0; i < len; i++) {
+		if (fds[i] < 0)
+			continue;
+		fits = did_run(p, fds[i]) && fits;
+		p->ops->close(p->ctx, fds[i]);
+	}
+	return fits;
+}
+
+static struct unit *unit_for(struct planner *p, const struct count_event *event)
+{
+	vec_for_each(&p->units, unit)
+	{
+		if (unit->len >= COUNT_GROUP_MAX)
+			continue;
+		if (event->user_group >= 0 && unit->user_group == event->user_group)
+			return unit;
+		if (event->user_group >= 0 || unit->user_group >= 0 || event->kind != COUNT_CORE)
+			continue;
+		for (unsigned i = 0; i < unit->len; i++)
+			if (count_is_pair(&p->set->events.data[unit->members[i]].attr,
+					  &event->attr))
+				return unit;
+	}
+	return NULL;
+}
+
+/* Groups of the user and halves of ratios become units; everything else stands alone. */
+static int make_units(struct planner *p, enum count_kind kind)
+{
+	p->units.len = 0;
+	for (unsigned i = 0; i < p->set->events.len; i++) {
+		const struct count_event *event = &p->set->events.data[i];
+		struct unit *unit;
+
+		if (event->kind != kind || event->status < 0 || event->internal)
+			continue;
+		unit = unit_for(p, event);
+		if (unit)
+			unit->members[unit->len++] = i;
+		else if (vec_push(&p->units, ((struct unit){{i}, 1, event->user_group})) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int add_group(struct planner *p, const unsigned *members, unsigned len, int pass)
+{
+	struct count_group group = {
+		.len = len, .anchor = -1, .total = -1, .pass = pass, .pinned = p->options.pinned};
+
+	memcpy(group.members, members, len * sizeof(*members));
+	return vec_push(&p->set->groups, group);
+}
+
+/* Software events never compete: all that stand alone share one group, one read and one enable. */
+static int plan_software(struct planner *p)
+{
+	struct count_group shared = {.anchor = -1, .total = -1, .pass = -1};
+
+	if (make_units(p, COUNT_SOFTWARE) < 0)
+		return -ENOMEM;
+	vec_for_each(&p->units, unit)
+	{
+		if (unit->user_group >= 0) {
+			if (add_group(p, unit->members, unit->len, -1) < 0)
+				return -ENOMEM;
+			continue;
+		}
+		shared.members[shared.len++] = unit->members[0];
+		if (shared.len == COUNT_GROUP_MAX) {
+			if (vec_push(&p->set->groups, shared) < 0)
+				return -ENOMEM;
+			shared.len = 0;
+		}
+	}
+	return shared.len ? vec_push(&p->set->groups, shared) : 0;
+}
+
+static int plan_plain(struct planner *p, enum count_kind kind)
+{
+	if (make_units(p, kind) < 0)
+		return -ENOMEM;
+	vec_for_each(&p->units,
+		     unit) if (add_group(p, unit->members, unit->len, -1) < 0) return -ENOMEM;
+	return 0;
+}
+
+/* The always-on cycles of this event's mode: the group's index, made at need; -1 when there is
+ * none. */
+static int total_for(struct planner *p, unsigned index)
+{
+	struct count_event anchor = {
+		.kind = COUNT_CORE, .scale = 1, .user_group = -1, .internal = true};
+	const struct count_event *like = &p->set->events.data[index];
+	unsigned failed, member = 0;
+	bool found = false;
+	int fd;
+
+	for (unsigned i = 0; i < p->totals; i++) {
+		const struct count_group *group = &p->set->groups.data[p->total_groups[i]];
+
+		if (count_same_mode(&p->set->events.data[group->members[0]].attr, &like->attr))
+			return (int)p->total_groups[i];
+	}
+	if (p->totals == TOTALS_MAX)
+		return -1;
+	for (unsigned i = 0; i < p->set->events.len && !found; i++) {
+		const struct count_event *event = &p->set->events.data[i];
+
+		if (event->internal || event->status < 0 || event->user_group >= 0 ||
+		    !count_is_cycles(&event->attr) || !count_same_mode(&event->attr, &like->attr))
+			continue;
+		member = i;
+		found = true;
+	}
+	if (!found) {
+		char name[] = "cycles";
+
+		anchor.name = name;
+		anchor.attr = like->attr;
+		anchor.attr.type = PERF_TYPE_HARDWARE;
+		anchor.attr.config = PERF_COUNT_HW_CPU_CYCLES;
+		anchor.attr.config1 = anchor.attr.config2 = 0;
+		anchor.attr.precise_ip = 0;
+		member = (unsigned)p->set->events.len;
+		if (count_set_add(p->set, &anchor) < 0)
+			return -1;
+	}
+	if (open_group(p, &member, 1, true, true, &fd, &failed) < 0)
+		return -1;
+	let_time_pass(p);
+	if (!did_run(p, fd) || add_group(p, &member, 1, -1) < 0) {
+		p->ops->close(p->ctx, fd);
+		return -1;
+	}
+	p->total_fds[p->totals] = fd;
+	p->total_groups[p->totals] = (unsigned)p->set->groups.len - 1;
+	p->set->groups.data[p->set->groups.len - 1].pinned = true;
+	p->totals++;
+	return (int)p->set->groups.len - 1;
+}
+
+/* A cycles event of the same mode for the inside of a group. */
+static int add_anchor_event(struct planner *p, int total)
+{
+	struct count_event anchor = p->set->events.data[p->set->groups.data[total].members[0]];
+
+	anchor.internal = true;
+	anchor.cpus = NULL;
+	anchor.user_group = -1;
+	return count_set_add(p->set, &anchor) < 0 ? -1 : (int)p->set->events.len - 1;
+}
+
+/* A new group for a unit: with its anchor when there is room, without one otherwise. 1 placed, 0
+ * not. */
+static int open_new_group(struct planner *p, const struct unit *unit)
+{
+	int total = total_for(p, unit->members[0]),
+	    anchor = total >= 0 ? add_anchor_event(p, total) : -1;
+	unsigned members[COUNT_GROUP_MAX];
+	struct count_group *group;
+
+	memcpy(members, unit->members, unit->len * sizeof(*members));
+	if (anchor >= 0 && unit->len < COUNT_GROUP_MAX) {
+		members[unit->len] = (unsigned)anchor;
+		if (group_fits(p, members, unit->len + 1, p->options.pinned)) {
+			if (add_group(p, members, unit->len + 1, -1) < 0)
+				return -ENOMEM;
+			group = &p->set->groups.data[p->set->groups.len - 1];
+			group->anchor = (int)unit->len;
+			group->total = total;
+			return 1;
+		}
+	}
+	if (!group_fits(p, unit->members, unit->len, p->options.pinned))
+		return 0;
+	return add_group(p, unit->members, unit->len, -1) < 0 ? -ENOMEM : 1;
+}
+
+/* Into an existing group of the same mode, before its anchor. 1 placed, 0 not. */
+static int join_group(struct planner *p, const struct unit *unit)
+{
+	const struct count_event *first = &p->set->events.data[unit->members[0]];
+
+	vec_for_each(&p->set->groups, group)
+	{
+		unsigned members[COUNT_GROUP_MAX], len = group->len;
+		const struct count_event *leader = &p->set->events.data[group->members[0]];
+
+		if (leader->kind != COUNT_CORE || leader->user_group >= 0 ||
+		    unit->user_group >= 0 || group->anchor < 0 ||
+		    len + unit->len > COUNT_GROUP_MAX ||
+		    !count_same_mode(&leader->attr, &first->attr))
+			continue;
+		memcpy(members, group->members, len * sizeof(*members));
+		memcpy(members + len, unit->members, unit->len * sizeof(*members));
+		if (!group_fits(p, members, len + unit->len, p->options.pinned))
+			continue;
+		memcpy(group->members, members, (len + unit->len) * sizeof(*members));
+		group->len = len + unit->len;
+		return 1;
+	}
+	return 0;
+}
+
+static void note_names(struct planner *p, const struct unit *unit)
+{
+	for (unsigned i = 0; i < unit->len; i++)
+		str_printf(&p->set->notes, "%s%s", i ? "," : "",
+			   p->set->events.data[unit->members[i]].name);
+}
+
+static int place_unit(struct planner *p, const struct unit *unit);
+
+/* A unit that no group can hold: its members one by one, told when a user's group is cut. */
+static int split_unit(struct planner *p, const struct unit *unit)
+{
+	bool weak = unit->user_group < 0 || p->set->events.data[unit->members[0]].weak;
+
+	if (unit->len == 1 || !weak) {
+		if (unit->len > 1) {
+			str_puts(&p->set->notes, "the group {");
+			note_names(p, unit);
+			str_printf(&p->set->notes,
+				   "} needs more counters than are free and is not counted; try {");
+			for (unsigned i = 0; i < unit->len; i++)
+				str_printf(&p->set->notes, "%s%s",
+					   i == 0                     ? ""
+					   : i == (unit->len + 1) / 2 ? "} {"
+								      : ",",
+					   p->set->events.data[unit->members[i]].name);
+			str_puts(&p->set->notes, "} or :W\n");
+		}
+		for (unsigned i = 0; i < unit->len; i++) {
+			struct count_event *event = &p->set->events.data[unit->members[i]];
+
+			event->status = -EAGAIN;
+			snprintf(event->reason, sizeof(event->reason), "%s",
+				 unit->len > 1 ? "its group needs more counters than are free"
+					       : "no free counter can hold it (another user, the "
+						 "NMI watchdog, the hypervisor)");
+		}
+		return 0;
+	}
+	if (unit->user_group >= 0) {
+		str_puts(&p->set->notes, "the weak group {");
+		note_names(p, unit);
+		str_puts(&p->set->notes, "} does not fit the free counters and was split\n");
+	}
+	for (unsigned i = 0; i < unit->len; i++) {
+		struct unit one = {{unit->members[i]}, 1, -1};
+		int r = place_unit(p, &one);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int place_unit(struct planner *p, const struct unit *unit)
+{
+	int r = join_group(p, unit);
+
+	if (r == 0)
+		r = open_new_group(p, unit);
+	return r == 0 ? split_unit(p, unit) : MIN(r, 0);
+}
+
+static bool is_total(const struct planner *p, unsigned event)
+{
+	for (unsigned i = 0; i < p->totals; i++)
+		if (p->set->groups.data[p->total_groups[i]].members[0] == event)
+			return true;
+	return false;
+}
+
+/* Cycles that serve as totals leave their units: they count all the time. */
+static void drop_totals(struct planner *p, struct unit *unit)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < unit->len; i++)
+		if (unit->user_group >= 0 || !is_total(p, unit->members[i]))
+			unit->members[kept++] = unit->members[i];
+	unit->len = kept;
+}
+
+static int plan_shared(struct planner *p)
+{
+	vec_for_each(&p->units, unit) total_for(p, unit->members[0]);
+	vec_for_each(&p->units, unit)
+	{
+		int r = 0;
+
+		drop_totals(p, unit);
+		if (unit->len > 0)
+			r = place_unit(p, unit);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* First-fit of units into passes, each with its cycles if they can be had. */
+static int plan_passes(struct planner *p)
+{
+	unsigned members[4 * COUNT_GROUP_MAX];
+
+	vec_for_each(&p->units, unit) total_for(p, unit->members[0]);
+	p->set->passes = 0;
+	vec_for_each(&p->units, unit)
+	{
+		int pass;
+
+		drop_totals(p, unit);
+		if (unit->len == 0)
+			continue;
+		for (pass = 0; pass <= p->set->passes; pass++) {
+			unsigned len = 0;
+
+			vec_for_each(&p->set->groups,
+				     group) for (unsigned i = 0;
+						 group->pass == pass && i < group->len &&
+						 len < ARRAY_LEN(members);
+						 i++) members[len++] = group->members[i];
+			for (unsigned i = 0; i < unit->len && len < ARRAY_LEN(members); i++)
+				members[len++] = unit->members[i];
+			if (len < ARRAY_LEN(members) && all_fit(p, members, len))
+				break;
+		}
+		if (pass > p->set->passes) { /* not even alone */
+			int r = split_unit(p, unit);
+
+			if (r < 0)
+				return r;
+			continue;
+		}
+		p->set->passes = MAX(p->set->passes, pass + 1);
+		if (add_group(p, unit->members, unit->len, pass) < 0)
+			return -ENOMEM;
+	}
+	p->set->passes = MAX(p->set->passes, 1);
+	return 0;
+}
+
+static int plan_core(struct planner *p)
+{
+	CLEANUP_FREE unsigned *core = calloc(p->set->events.len + 1, sizeof(*core));
+	unsigned len = 0;
+	bool fits;
+
+	if (!core)
+		return -ENOMEM;
+	for (unsigned i = 0; i < p->set->events.len; i++)
+		if (p->set->events.data[i].kind == COUNT_CORE && !p->set->events.data[i].partial)
+			core[len++] = i;
+	/* On a hybrid machine the trial would test only the kind of core it happens to run on. */
+	fits = len == 0 || (all_fit(p, core, len) && len <= 4 * COUNT_GROUP_MAX);
+	if (make_units(p, COUNT_CORE) < 0)
+		return -ENOMEM;
+	if (fits || p->options.pinned)
+		return plan_plain(p, COUNT_CORE);
+	p->set->multiplexed = !p->options.exact;
+	return p->options.exact ? plan_passes(p) : plan_shared(p);
+}
+
+int count_plan(struct count_set *set, const struct counter_ops *ops, void *ctx,
+	       const struct count_plan_options *options)
+{
+	struct planner p = {.set = set, .ops = ops, .ctx = ctx, .options = *options};
+	int r;
+
+	set->passes = 1;
+	r = plan_software(&p);
+	if (r == 0)
+		r = plan_plain(&p, COUNT_UNCORE);
+	if (r == 0)
+		r = plan_core(&p);
+	for (unsigned i = 0; i < p.totals; i++)
+		ops->close(ctx, p.total_fds[i]);
+	vec_fini(&p.units);
+	return r < 0 ? r : str_status(&set->notes);
+}
+
+/* How many of these can be open and running at once; the descriptors are closed again. */
+static unsigned count_running(struct planner *p, uint64_t config, bool user_only, int *ret_status)
+{
+	struct count_event event = {.kind = COUNT_CORE};
+	struct count_set one = {.events = {.data = &event, .len = 1}};
+	unsigned running = 0, opened = 0, failed;
+	int fds[FREE_MAX];
+
+	p->set = &one;
+	event.attr = (struct perf_event_attr){.type = PERF_TYPE_HARDWARE,
+					      .config = config,
+					      .exclude_kernel = user_only,
+					      .exclude_hv = user_only};
+	for (; opened < FREE_MAX; opened++) {
+		int r = open_group(p, &(unsigned){0}, 1, true, true, &fds[opened], &failed);
+
+		if (r < 0) {
+			*ret_status = opened ? 0 : r;
+			break;
+		}
+		let_time_pass(p);
+		if (!did_run(p, fds[opened])) {
+			p->ops->close(p->ctx, fds[opened]);
+			break;
+		}
+		running++;
+	}
+	close_group(p, fds, opened);
+	return running;
+}
+
+void counters_probe(const struct counter_ops *ops, void *ctx, bool user_only,
+		    struct counters_free *ret)
+{
+	struct planner p = {.ops = ops, .ctx = ctx};
+	unsigned cycles;
+
+	*ret = (struct counters_free){0};
+	ret->any = count_running(&p, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, user_only, &ret->status);
+	cycles = count_running(&p, PERF_COUNT_HW_CPU_CYCLES, user_only, &ret->status);
+	if (ret->any == 0 && cycles > 0) /* no branch event on this CPU: instructions will do */
+		ret->any = count_running(&p, PERF_COUNT_HW_INSTRUCTIONS, user_only, &ret->status);
+	ret->cycles_extra = ret->any > 0 && cycles > ret->any;
+}
