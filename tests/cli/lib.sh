@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 # Helpers of the CLI tests, sourced first:  . "$(dirname "$0")/lib.sh"
 #
 # A test prints TAP. $CULPRIT is the binary under test; the working directory is an empty temporary
