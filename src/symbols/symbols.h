@@ -1,13 +1,13 @@
 /*
- * Names for addresses. A struct symbols is a cache of modules (ELF files, the kernel, perf maps); each
- * module is loaded once, lazily, and answers lookups by address.
+ * Names for addresses. A struct symbols is a cache of modules (ELF files, the kernel, perf maps);
+ * each module is loaded once, lazily, and answers lookups by address.
  *
- * A module that cannot be loaded is still a module: it names nothing and says why (module_status), once.
- * A frame is never dropped; the caller shows object+0xoffset.
+ * A module that cannot be loaded is still a module: it names nothing and says why (module_status),
+ * once. A frame is never dropped; the caller shows object+0xoffset.
  *
- * Files are looked for in this order, and used only when their build id is the one asked for (an unknown
- * build id accepts anything): the path inside the process's root (/proc/PID/root, then map_files for
- * deleted files), the path itself, the build-id caches and debug directories.
+ * Files are looked for in this order, and used only when their build id is the one asked for (an
+ * unknown build id accepts anything): the path inside the process's root (/proc/PID/root, then
+ * map_files for deleted files), the path itself, the build-id caches and debug directories.
  */
 #pragma once
 
@@ -25,25 +25,29 @@ struct build_id {
 };
 
 struct symbols_options {
-	const char *root;	      /* prefix of every path that is opened; NULL or "": none */
-	const char *const *debug_dirs; /* NULL-terminated; NULL: /usr/lib/debug and ~/.debug (perf's cache) */
+	const char *root; /* prefix of every path that is opened; NULL or "": none */
+	const char *const
+		*debug_dirs; /* NULL-terminated; NULL: /usr/lib/debug and ~/.debug (perf's cache) */
 	bool no_demangle;
 };
 
 enum module_kind {
 	MODULE_ELF,    /* addresses are file offsets (ip - map start + map pgoff) */
-	MODULE_KERNEL, /* addresses are as in kallsyms; covers modules and BPF programs listed there */
-	MODULE_VDSO,   /* this machine's vdso image, or a saved one; addresses are offsets into it */
+	MODULE_KERNEL, /* addresses are as in kallsyms; covers modules and BPF programs listed there
+			*/
+	MODULE_VDSO, /* this machine's vdso image, or a saved one; addresses are offsets into it */
 	MODULE_PERF_MAP, /* /tmp/perf-PID.map; addresses are those of the process */
 };
 
 /* What a recording knows about an object. Strings are borrowed for the call. */
 struct module_ref {
 	enum module_kind kind;
-	const char *path;	   /* as mapped; " (deleted)" is understood. KERNEL: a kallsyms file, NULL: /proc/kallsyms */
+	const char *path; /* as mapped; " (deleted)" is understood. KERNEL: a kallsyms file, NULL:
+			     /proc/kallsyms */
 	struct build_id build_id;
-	int pid;		   /* a process that mapped it, 0 unknown */
-	const void *image;	   /* KERNEL: kallsyms text; VDSO: the ELF image; NULL: none. Must outlive the module. */
+	int pid;           /* a process that mapped it, 0 unknown */
+	const void *image; /* KERNEL: kallsyms text; VDSO: the ELF image; NULL: none. Must outlive
+			      the module. */
 	size_t image_size;
 };
 
@@ -51,7 +55,10 @@ struct module_ref {
 struct symbol {
 	const char *name;     /* demangled; "name@plt" for PLT stubs */
 	const char *raw_name; /* as in the object */
-	uint64_t start, size; /* in the module's own addresses (ELF: virtual); size 0 unknown */
+	const char
+		*object; /* KERNEL: "[module]" or "[bpf]" as in kallsyms; NULL: the object itself */
+	uint64_t start, size; /* in the module's own addresses (ELF: virtual); a label without a
+				 size, and every kernel symbol, reaches to its successor */
 };
 
 struct symbols;
@@ -60,7 +67,8 @@ struct module;
 int symbols_new(const struct symbols_options *options, struct symbols **ret);
 void symbols_free(struct symbols *symbols);
 
-/* The module for a reference, loaded now; equal references give the same module. Fails only with -ENOMEM. */
+/* The module for a reference, loaded now; equal references give the same module. Fails only with
+ * -ENOMEM. */
 int symbols_module(struct symbols *symbols, const struct module_ref *ref, struct module **ret);
 
 /* True and *ret when a symbol covers the address. Thread safe on a loaded module. */
@@ -75,14 +83,20 @@ size_t module_symbol_count(const struct module *module);
 /* Lines of a perf map or kallsyms that could not be understood. */
 size_t module_bad_lines(const struct module *module);
 
-/* Virtual address of an ELF module's file offset (program headers); the offset itself when unknown. */
+/* Virtual address of an ELF module's file offset (program headers); the offset itself when unknown.
+ */
 uint64_t module_file_to_vaddr(const struct module *module, uint64_t offset);
 
 /* The build id of an ELF file or of a notes section's bytes; -ENOENT when it has none. */
 int build_id_read(const char *path, struct build_id *ret, struct err *err);
 int build_id_from_notes(const void *notes, size_t size, struct build_id *ret);
+/* The same; swap: the notes are in the other byte order. */
+int build_id_in_notes(const void *notes, size_t size, bool swap, struct build_id *ret);
+/* Trailing zero bytes do not count (recordings pad with them). */
+bool build_id_equal(const struct build_id *a, const struct build_id *b);
 void build_id_hex(const struct build_id *id, char out[2 * BUILD_ID_MAX + 1]);
 int build_id_parse(const char *hex, struct build_id *ret);
 
-/* Demangles a C++, Rust (v0, legacy) or D name; NULL when it is none of these or damaged. free() it. */
+/* Demangles a C++, Rust (v0, legacy) or D name; NULL when it is none of these or damaged. free()
+ * it. */
 char *demangle(const char *raw_name);

@@ -1,0 +1,322 @@
+#include "symbols/kallsyms.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/util.h"
+#include "symbols/symtab-internal.h"
+
+#define PAGE_BYTES UINT64_C(4096)
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* One line without its newline; false when it is not a symbol. */
+static bool parse_line(const char *text, const char *line, const char *end,
+		       struct kallsyms_entry *ret)
+{
+	struct kallsyms_entry entry = {0};
+	const char *p = line, *name;
+	int digit;
+
+	while (p < end && (digit = hex_value(*p)) >= 0) {
+		if (p - line >= 16)
+			return false;
+		entry.address = entry.address << 4 | (unsigned)digit;
+		p++;
+	}
+	if (p == line || end - p < 4 || p[0] != ' ' || p[2] != ' ')
+		return false;
+	entry.type = p[1];
+	name = p += 3;
+	while (p < end && *p != '\t' && *p != ' ')
+		p++;
+	if (p == name || p - name > UINT16_MAX)
+		return false;
+	entry.name = (uint32_t)(name - text);
+	entry.name_len = (uint16_t)(p - name);
+	while (p < end && (*p == '\t' || *p == ' '))
+		p++;
+	if (p < end && *p == '[') {
+		const char *close = memchr(p, ']', (size_t)(end - p));
+
+		if (close && close + 1 - p <= UINT8_MAX) {
+			entry.module = (uint32_t)(p - text);
+			entry.module_len = (uint8_t)(close + 1 - p);
+		}
+	}
+	*ret = entry;
+	return true;
+}
+
+static int sort_entries(struct kallsyms_entry **entries, size_t count)
+{
+	CLEANUP_FREE struct sort_pair *order = NULL, *scratch = NULL;
+	struct kallsyms_entry *sorted;
+	size_t i;
+
+	for (i = 1; i < count && (*entries)[i - 1].address <= (*entries)[i].address; i++)
+		;
+	if (i >= count)
+		return 0;
+	order = malloc(count * sizeof(*order));
+	scratch = malloc(count * sizeof(*scratch));
+	sorted = malloc(count * sizeof(*sorted));
+	if (!order || !scratch || !sorted) {
+		free(sorted);
+		return -ENOMEM;
+	}
+	for (i = 0; i < count; i++)
+		order[i] = (struct sort_pair){(*entries)[i].address, (uint32_t)i};
+	sort_pairs(order, scratch, count);
+	for (i = 0; i < count; i++)
+		sorted[i] = (*entries)[order[i].value];
+	free(*entries);
+	*entries = sorted;
+	return 0;
+}
+
+int kallsyms_parse(const char *text, size_t size, struct kallsyms *ret)
+{
+	VEC(struct kallsyms_entry) entries = {0};
+	const char *p = text, *end = text + size;
+	struct kallsyms result = {.text = text};
+	uint64_t any = 0;
+	int r;
+
+	if (size >= UINT32_MAX)
+		return -EFBIG;
+	if (vec_reserve(&entries, size / 48 + 16) < 0)
+		return -ENOMEM;
+	while (p < end) {
+		const char *newline = memchr(p, '\n', (size_t)(end - p)),
+			   *stop = newline ? newline : end;
+		struct kallsyms_entry entry;
+
+		if (stop == p) {
+			p++;
+			continue;
+		}
+		if (!parse_line(text, p, stop, &entry)) {
+			result.bad_lines++;
+		} else {
+			any |= entry.address;
+			if (vec_push(&entries, entry) < 0) {
+				vec_fini(&entries);
+				return -ENOMEM;
+			}
+		}
+		p = stop + 1;
+	}
+	result.hidden = entries.len > 0 && any == 0;
+	r = sort_entries(&entries.data, entries.len);
+	if (r < 0) {
+		vec_fini(&entries);
+		return r;
+	}
+	result.entries = entries.data;
+	result.count = entries.len;
+	*ret = result;
+	return 0;
+}
+
+void kallsyms_fini(struct kallsyms *kallsyms)
+{
+	free(kallsyms->entries);
+	*kallsyms = (struct kallsyms){0};
+}
+
+static bool same_module(const struct kallsyms *kallsyms, const struct kallsyms_entry *a,
+			const struct kallsyms_entry *b)
+{
+	return a->module_len == b->module_len &&
+	       memcmp(kallsyms->text + a->module, kallsyms->text + b->module, a->module_len) == 0;
+}
+
+/* The end of the entries that share first's address. */
+static size_t group_end(const struct kallsyms *kallsyms, size_t first)
+{
+	size_t next = first + 1;
+
+	while (next < kallsyms->count &&
+	       kallsyms->entries[next].address == kallsyms->entries[first].address)
+		next++;
+	return next;
+}
+
+/* The first address behind the symbols [first, next), which share an address. */
+static uint64_t address_end(const struct kallsyms *kallsyms, size_t first, size_t next)
+{
+	uint64_t start = kallsyms->entries[first].address, cap;
+
+	cap = start > UINT64_MAX - 2 * PAGE_BYTES ? UINT64_MAX
+						  : ALIGN_UP(start + PAGE_BYTES, PAGE_BYTES);
+	if (next >= kallsyms->count)
+		return cap;
+	if (same_module(kallsyms, &kallsyms->entries[first], &kallsyms->entries[next]))
+		return kallsyms->entries[next].address;
+	return MIN(cap, kallsyms->entries[next].address);
+}
+
+static bool object_equal(const void *owner, uint32_t id, const void *key)
+{
+	const struct symtab_builder *builder = owner;
+
+	return strcmp(builder->objects.data[id], key) == 0;
+}
+
+/* The index of the module's name in the builder, plus 1. Modules come in runs: the last one is
+ * tried first. */
+static int object_index(const struct kallsyms *kallsyms, const struct kallsyms_entry *entry,
+			struct symtab_builder *builder, struct hash_index *index, uint16_t *ret)
+{
+	const char *name = kallsyms->text + entry->module;
+	char *copy;
+
+	if (*ret && strncmp(builder->objects.data[*ret - 1], name, entry->module_len) == 0 &&
+	    builder->objects.data[*ret - 1][entry->module_len] == '\0')
+		return 0;
+	copy = strndup(name, entry->module_len);
+	if (!copy)
+		return -ENOMEM;
+	uint64_t hash = hash_bytes(copy, entry->module_len);
+	uint32_t id = hash_index_find(index, hash, object_equal, builder, copy);
+
+	if (id != HASH_NONE) {
+		free(copy);
+		*ret = (uint16_t)(id + 1);
+		return 0;
+	}
+	if (builder->objects.len >=
+	    UINT16_MAX - 1) { /* more modules than any kernel has: shown as the kernel's */
+		free(copy);
+		*ret = 0;
+		return 0;
+	}
+	if (vec_push(&builder->objects, copy) < 0) {
+		free(copy);
+		return -ENOMEM;
+	}
+	*ret = (uint16_t)builder->objects.len;
+	return hash_index_add(index, hash, *ret - 1u);
+}
+
+int kallsyms_load(const struct kallsyms *kallsyms, struct symtab_builder *builder)
+{
+	struct hash_index index = {0};
+	uint16_t object = 0;
+	size_t next;
+	int r = vec_reserve(&builder->raw, kallsyms->count);
+
+	for (size_t first = 0; r == 0 && first < kallsyms->count; first = next) {
+		next = group_end(kallsyms, first);
+		uint64_t end = address_end(kallsyms, first, next);
+
+		for (size_t i = first; r == 0 && i < next; i++) {
+			const struct kallsyms_entry *it = &kallsyms->entries[i];
+
+			if (!kallsyms_is_code(it->type))
+				continue;
+			if (it->module_len)
+				r = object_index(kallsyms, it, builder, &index, &object);
+			if (r == 0)
+				r = symtab_builder_add(
+					builder, &(struct symtab_raw){
+							 .start = it->address,
+							 .end = end,
+							 .name = kallsyms->text + it->name,
+							 .name_len = it->name_len,
+							 .object = it->module_len ? object : 0,
+							 .rank = it->type == 'T'   ? 0
+								 : it->type == 'W' ? 1
+								 : it->type == 't' ? 2
+										   : 3,
+						 });
+		}
+	}
+	hash_index_fini(&index);
+	return r;
+}
+
+static void put_line(const struct kallsyms *kallsyms, size_t i, char type, struct str *out)
+{
+	const struct kallsyms_entry *it = &kallsyms->entries[i];
+
+	str_printf(out, "%016llx %c ", (unsigned long long)it->address, type);
+	str_append(out, kallsyms->text + it->name, it->name_len);
+	if (it->module_len) {
+		str_putc(out, '\t');
+		str_append(out, kallsyms->text + it->module, it->module_len);
+	}
+	str_putc(out, '\n');
+}
+
+/* The last entry at or below the address, or kallsyms->count. */
+static size_t entry_below(const struct kallsyms *kallsyms, uint64_t address)
+{
+	size_t low = 0, high = kallsyms->count;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (kallsyms->entries[mid].address <= address)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low ? low - 1 : kallsyms->count;
+}
+
+/* Marks the last entry of every group that covers an address. */
+static void mark_needed(const struct kallsyms *kallsyms, const uint64_t *addresses, size_t count,
+			uint8_t *needed)
+{
+	for (size_t i = 0; i < count; i++) {
+		size_t at = entry_below(kallsyms, addresses[i]);
+
+		if (at < kallsyms->count && addresses[i] < address_end(kallsyms, at, at + 1))
+			needed[at] = 1;
+	}
+}
+
+int kallsyms_excerpt(const char *text, size_t size, const uint64_t *addresses, size_t count,
+		     struct str *out)
+{
+	struct kallsyms kallsyms;
+	CLEANUP_FREE uint8_t *needed = NULL;
+	bool bounds_previous = false;
+	size_t next;
+	int r = kallsyms_parse(text, size, &kallsyms);
+
+	if (r < 0)
+		return r;
+	needed = calloc(kallsyms.count + 1, 1);
+	if (!needed) {
+		kallsyms_fini(&kallsyms);
+		return -ENOMEM;
+	}
+	if (!kallsyms.hidden)
+		mark_needed(&kallsyms, addresses, count, needed);
+	for (size_t first = 0; first < kallsyms.count; first = next) {
+		bool any = false;
+
+		next = group_end(&kallsyms, first);
+		for (size_t i = first; needed[next - 1] && i < next; i++)
+			if (kallsyms_is_code(kallsyms.entries[i].type)) {
+				put_line(&kallsyms, i, kallsyms.entries[i].type, out);
+				any = true;
+			}
+		if (!any && bounds_previous)
+			put_line(&kallsyms, first, 'N', out);
+		bounds_previous = any;
+	}
+	kallsyms_fini(&kallsyms);
+	return str_status(out);
+}

@@ -1,0 +1,654 @@
+/*
+ * The cache of modules. A module is loaded outside the lock, so that threads load different modules
+ * at the same time; two that load the same one at once keep the first. Modules that turn out to be
+ * one file (the same library seen by many processes) or to fail in the same words are one module.
+ *
+ * Invariants: a struct module never changes once it is in the cache (but for demangled names), and
+ * lives as long as the cache.
+ */
+#include "symbols/symbols.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/str.h"
+#include "base/util.h"
+#include "symbols/elf-symbols-internal.h"
+#include "symbols/kallsyms.h"
+#include "symbols/locate-internal.h"
+#include "symbols/symtab-internal.h"
+
+#define KALLSYMS_MAX (256u << 20)
+#define PERF_MAP_MAX (1u << 30)
+#define VDSO_MAX     (64u << 10)
+
+struct module {
+	enum module_kind kind;
+	struct symtab tab;
+	struct elf_file segments; /* ELF and VDSO: program headers only, closed */
+	char *file, *status;
+	char *identity; /* what makes two modules one */
+	size_t bad_lines;
+};
+
+struct key {
+	char *text;
+	struct module *module;
+};
+
+struct symbols {
+	pthread_mutex_t lock;
+	struct places places;
+	char *root, *home;
+	char **dirs;
+	bool no_demangle;
+	VEC(struct module *) modules;
+	VEC(struct key) keys;
+	struct hash_index index; /* of keys */
+};
+
+static void module_free(struct module *module)
+{
+	if (!module)
+		return;
+	symtab_fini(&module->tab);
+	elf_close(&module->segments);
+	free(module->file);
+	free(module->status);
+	free(module->identity);
+	free(module);
+}
+
+void symbols_free(struct symbols *symbols)
+{
+	if (!symbols)
+		return;
+	vec_for_each(&symbols->modules, module) module_free(*module);
+	vec_for_each(&symbols->keys, key) free(key->text);
+	vec_fini(&symbols->modules);
+	vec_fini(&symbols->keys);
+	hash_index_fini(&symbols->index);
+	for (size_t i = 0; symbols->dirs && symbols->dirs[i]; i++)
+		free(symbols->dirs[i]);
+	free(symbols->dirs);
+	free(symbols->root);
+	free(symbols->home);
+	pthread_mutex_destroy(&symbols->lock);
+	free(symbols);
+}
+
+/* A leading "~" of a debug directory is the home directory. */
+static char *expand_dir(const struct symbols *symbols, const char *dir)
+{
+	char *path = NULL;
+
+	if (dir[0] != '~' || dir[1] != '/')
+		return strdup(dir);
+	if (asprintf(&path, "%s%s", symbols->home, dir + 1) < 0)
+		return NULL;
+	return path;
+}
+
+int symbols_new(const struct symbols_options *options, struct symbols **ret)
+{
+	static const char *const default_dirs[] = {"/usr/lib/debug", "~/.debug", NULL};
+	const char *const *dirs =
+		options && options->debug_dirs ? options->debug_dirs : default_dirs;
+	struct symbols *symbols = calloc(1, sizeof(*symbols));
+	const char *home = getenv("HOME");
+	size_t n = 0;
+
+	if (!symbols)
+		return -ENOMEM;
+	pthread_mutex_init(&symbols->lock, NULL);
+	while (dirs[n])
+		n++;
+	symbols->root = strdup(options && options->root ? options->root : "");
+	symbols->home = strdup(home ? home : "");
+	symbols->dirs = calloc(n + 1, sizeof(*symbols->dirs));
+	if (!symbols->root || !symbols->home || !symbols->dirs) {
+		symbols_free(symbols);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++) {
+		symbols->dirs[i] = expand_dir(symbols, dirs[i]);
+		if (!symbols->dirs[i]) {
+			symbols_free(symbols);
+			return -ENOMEM;
+		}
+	}
+	symbols->no_demangle = options && options->no_demangle;
+	symbols->places =
+		(struct places){symbols->root, (const char *const *)symbols->dirs, symbols->home};
+	*ret = symbols;
+	return 0;
+}
+
+static void set_status(struct module *module, const char *fmt, ...) PRINTF(2, 3);
+static void set_status(struct module *module, const char *fmt, ...)
+{
+	va_list args;
+
+	free(module->status);
+	va_start(args, fmt);
+	if (vasprintf(&module->status, fmt, args) < 0)
+		module->status = NULL;
+	va_end(args);
+}
+
+static int finish(const struct symbols *symbols, struct module *module,
+		  struct symtab_builder *builder, enum symtab_policy policy)
+{
+	int r = symtab_finish(builder, policy, &module->tab);
+
+	module->tab.no_demangle = symbols->no_demangle;
+	return r;
+}
+
+/* Prelink moves an object after its debug file was made: the first loaded segments tell by how
+ * much. */
+static uint64_t debug_bias(const struct elf_file *object, const struct elf_file *debug)
+{
+	uint64_t first[2] = {0};
+	const struct elf_file *files[2] = {object, debug};
+
+	for (int f = 0; f < 2; f++) {
+		uint32_t i = 0;
+
+		while (i < files[f]->nsegments && files[f]->segments[i].type != PT_LOAD)
+			i++;
+		if (i == files[f]->nsegments)
+			return 0;
+		first[f] = files[f]->segments[i].vaddr;
+	}
+	return first[0] - first[1];
+}
+
+/* All that names code in an object; debug may be NULL. */
+static int load_elf_symbols(const struct elf_file *elf, const struct elf_file *debug,
+			    struct symtab_builder *builder)
+{
+	struct elf_file mini = {.fd = -1};
+	bool found = false;
+	int r = elf_load_symtab(elf, 0, builder, &found);
+
+	if (r == 0 && debug)
+		r = elf_load_symtab(debug, debug_bias(elf, debug), builder, NULL);
+	if (r == 0 && !found && !debug && elf_debugdata(elf, &mini) == 0) {
+		r = elf_load_symtab(&mini, debug_bias(elf, &mini), builder, NULL);
+		elf_close(&mini);
+	}
+	if (r == 0)
+		r = elf_load_dynsym(elf, 0, builder);
+	return r == 0 ? elf_load_plt(elf, builder) : r;
+}
+
+/* Keeps the program headers, drops the rest. */
+static void keep_segments(struct module *module, struct elf_file *elf)
+{
+	module->segments =
+		(struct elf_file){.fd = -1, .segments = elf->segments, .nsegments = elf->nsegments};
+	elf->segments = NULL;
+	elf->nsegments = 0;
+}
+
+static bool has_symtab(const struct elf_file *elf)
+{
+	for (uint32_t i = 1; i < elf->nsections; i++)
+		if (elf->sections[i].type == SHT_SYMTAB)
+			return true;
+	return false;
+}
+
+static int load_opened_elf(const struct symbols *symbols, struct module *module,
+			   struct elf_file *elf)
+{
+	struct symtab_builder builder = {0};
+	struct elf_file debug = {.fd = -1};
+	char *debug_path = NULL;
+	bool separate;
+	int r;
+
+	separate = module->file && !has_symtab(elf) &&
+		   locate_debug(&symbols->places, elf, module->file, &debug, &debug_path) == 0;
+	r = load_elf_symbols(elf, separate ? &debug : NULL, &builder);
+	if (r == 0)
+		r = finish(symbols, module, &builder, SYMTAB_INNERMOST);
+	if (r == 0 && module->tab.count == 0)
+		set_status(module,
+			   "%s: no symbols, and no debug file by build id or debuglink: install "
+			   "its debug package",
+			   module->file ? module->file : "[vdso]");
+	keep_segments(module, elf);
+	symtab_builder_fini(&builder);
+	elf_close(&debug);
+	free(debug_path);
+	return r;
+}
+
+static int load_elf(const struct symbols *symbols, const struct module_ref *ref,
+		    struct module *module)
+{
+	struct elf_file elf = {.fd = -1};
+	struct str why = {0};
+	struct stat st;
+	int r = locate_object(&symbols->places, ref, &elf, &module->file, &why);
+
+	if (r == 0) {
+		if (fstat(elf.fd, &st) == 0 &&
+		    asprintf(&module->identity, "file %llx %llx %llx",
+			     (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
+			     (unsigned long long)st.st_mtime) < 0)
+			module->identity = NULL;
+		r = load_opened_elf(symbols, module, &elf);
+		elf_close(&elf);
+	} else if (r != -ENOMEM) {
+		set_status(module, "%s", str_text(&why));
+		r = 0;
+	}
+	str_fini(&why);
+	return r;
+}
+
+/* The vdso of this process: the size of its mapping is told by maps alone. */
+static const void *own_vdso(size_t *ret_size)
+{
+	unsigned long start = getauxval(AT_SYSINFO_EHDR);
+	CLEANUP_FREE char *text = NULL;
+	size_t size;
+	char *line;
+
+	if (!start || file_read("/proc/self/maps", KALLSYMS_MAX, &text, &size, NULL) < 0)
+		return NULL;
+	line = strstr(text, "[vdso]");
+	while (line && line > text && line[-1] != '\n')
+		line--;
+	unsigned long long low, high;
+
+	if (!line || sscanf(line, "%llx-%llx", &low, &high) != 2 || low != start ||
+	    high - low > VDSO_MAX)
+		return NULL;
+	*ret_size = (size_t)(high - low);
+	return (const void *)start; /* NOLINT(performance-no-int-to-ptr): the kernel put it there */
+}
+
+static int load_vdso(const struct symbols *symbols, const struct module_ref *ref,
+		     struct module *module)
+{
+	struct elf_file elf = {.fd = -1};
+	const void *image = ref->image;
+	size_t size = ref->image_size;
+	struct build_id have;
+	int r;
+
+	if (!image)
+		image = own_vdso(&size);
+	if (!image || elf_open_image(image, size, NULL, &elf, NULL) < 0) {
+		set_status(module, image ? "[vdso]: the saved image is not an ELF file"
+					 : "[vdso]: this process has none");
+		return 0;
+	}
+	if (!ref->image && ref->build_id.size &&
+	    (elf_build_id(&elf, &have) < 0 || !build_id_equal(&have, &ref->build_id))) {
+		set_status(module, "[vdso]: this kernel's differs from the recorded one, and the "
+				   "recording holds no image");
+		elf_close(&elf);
+		return 0;
+	}
+	r = load_opened_elf(symbols, module, &elf);
+	elf_close(&elf);
+	return r;
+}
+
+static int read_sysctl(const struct symbols *symbols, const char *name, int unknown)
+{
+	char path[4096], *text = NULL;
+	size_t size;
+	int value = unknown;
+
+	snprintf(path, sizeof(path), "%s/proc/sys/kernel/%s", symbols->root, name);
+	if (file_read(path, 64, &text, &size, NULL) == 0)
+		value = atoi(text);
+	free(text);
+	return value;
+}
+
+static void explain_hidden(const struct symbols *symbols, struct module *module, bool live)
+{
+	int restrict_level = read_sysctl(symbols, "kptr_restrict", -1);
+
+	if (!live)
+		set_status(module, "kernel: the saved kallsyms holds no addresses: record as root, "
+				   "or with sysctl "
+				   "kernel.kptr_restrict=0 and kernel.perf_event_paranoid=1");
+	else if (restrict_level >= 2)
+		set_status(module,
+			   "kernel: addresses are hidden (kernel.kptr_restrict is %d): sysctl "
+			   "kernel.kptr_restrict=1, "
+			   "and run as root",
+			   restrict_level);
+	else if (restrict_level == 1)
+		set_status(module, "kernel: addresses are hidden (kernel.kptr_restrict is 1): run "
+				   "as root, or sysctl "
+				   "kernel.kptr_restrict=0 kernel.perf_event_paranoid=1");
+	else
+		set_status(module,
+			   "kernel: addresses are hidden (kernel.perf_event_paranoid is %d): run "
+			   "as root, or sysctl "
+			   "kernel.perf_event_paranoid=1",
+			   read_sysctl(symbols, "perf_event_paranoid", 2));
+}
+
+/* Whether the running kernel is the recorded one; unknown ids accept anything. */
+static bool kernel_differs(const struct symbols *symbols, const struct build_id *want,
+			   struct module *module)
+{
+	char path[4096], *notes = NULL, have_hex[2 * BUILD_ID_MAX + 1],
+			 want_hex[2 * BUILD_ID_MAX + 1];
+	struct build_id have = {0};
+	size_t size;
+
+	if (want->size == 0)
+		return false;
+	snprintf(path, sizeof(path), "%s/sys/kernel/notes", symbols->root);
+	if (file_read(path, 1u << 20, &notes, &size, NULL) == 0)
+		(void)build_id_from_notes(notes, size, &have);
+	free(notes);
+	if (have.size == 0 || build_id_equal(&have, want))
+		return false;
+	build_id_hex(&have, have_hex);
+	build_id_hex(want, want_hex);
+	set_status(module,
+		   "kernel: the running kernel (build id %s) is not the recorded one (%s), and the "
+		   "recording holds no "
+		   "kernel symbols: give the recorded machine's kallsyms",
+		   have_hex, want_hex);
+	return true;
+}
+
+static int load_kernel_text(const struct symbols *symbols, struct module *module, const char *text,
+			    size_t size, bool live)
+{
+	struct symtab_builder builder = {0};
+	struct kallsyms kallsyms = {0};
+	int r = kallsyms_parse(text, size, &kallsyms);
+
+	if (r < 0)
+		return r;
+	module->bad_lines = kallsyms.bad_lines;
+	if (kallsyms.hidden)
+		explain_hidden(symbols, module, live);
+	else
+		r = kallsyms_load(&kallsyms, &builder);
+	if (r == 0)
+		r = finish(symbols, module, &builder, SYMTAB_INNERMOST);
+	if (r == 0 && module->tab.count == 0 && !module->status)
+		set_status(module, "kernel: %s holds no code symbols",
+			   module->file ? module->file : "the saved kallsyms");
+	symtab_builder_fini(&builder);
+	kallsyms_fini(&kallsyms);
+	return r;
+}
+
+static int load_kernel(const struct symbols *symbols, const struct module_ref *ref,
+		       struct module *module)
+{
+	CLEANUP_FREE char *text = NULL;
+	char path[4096];
+	struct err err = {0};
+	size_t size;
+	int r;
+
+	if (ref->image)
+		return load_kernel_text(symbols, module, ref->image, ref->image_size, false);
+	snprintf(path, sizeof(path), "%s%s", symbols->root,
+		 ref->path ? ref->path : "/proc/kallsyms");
+	if (!ref->path && kernel_differs(symbols, &ref->build_id, module))
+		return 0;
+	r = file_read(path, KALLSYMS_MAX, &text, &size, &err);
+	if (r < 0) {
+		set_status(module, "kernel: %s", err_text(&err, r));
+		return r == -ENOMEM ? r : 0;
+	}
+	module->file = strdup(path);
+	return load_kernel_text(symbols, module, text, size, !ref->path);
+}
+
+/* The map is where the process sees it: in its root, under its own idea of its id. */
+static int read_perf_map(const struct symbols *symbols, const struct module_ref *ref,
+			 struct module *module, char **ret_text, size_t *ret_size)
+{
+	int inner = locate_inner_pid(&symbols->places, ref->pid), r = -ENOENT;
+	char paths[3][4096];
+	size_t n = 0;
+
+	if (ref->path) {
+		snprintf(paths[n++], sizeof(paths[0]), "%s%s", symbols->root, ref->path);
+	} else {
+		snprintf(paths[n++], sizeof(paths[0]), "%s/proc/%d/root/tmp/perf-%d.map",
+			 symbols->root, ref->pid, inner);
+		snprintf(paths[n++], sizeof(paths[0]), "%s/tmp/perf-%d.map", symbols->root,
+			 ref->pid);
+		if (inner != ref->pid)
+			snprintf(paths[n++], sizeof(paths[0]), "%s/proc/%d/root/tmp/perf-%d.map",
+				 symbols->root, ref->pid, ref->pid);
+	}
+	for (size_t i = 0; r < 0 && r != -ENOMEM && i < n; i++) {
+		struct stat st;
+
+		if (stat(paths[i], &st) < 0 || !S_ISREG(st.st_mode))
+			continue;
+		r = file_read(paths[i], PERF_MAP_MAX, ret_text, ret_size, NULL);
+		if (r == 0)
+			module->file = strdup(paths[i]);
+	}
+	if (r < 0)
+		set_status(module,
+			   "%s: %s; start the program so that it writes one (java: a perf-map "
+			   "agent or -XX:+DumpPerfMapAtExit, "
+			   "node: --perf-basic-prof, python: -X perf)",
+			   paths[n > 1 ? 1 : 0], strerrordesc_np(-r));
+	return r;
+}
+
+static int load_perf_map(const struct symbols *symbols, const struct module_ref *ref,
+			 struct module *module)
+{
+	struct symtab_builder builder = {0};
+	CLEANUP_FREE char *owned = NULL;
+	const char *text = ref->image;
+	size_t size = ref->image_size;
+	int r;
+
+	if (!text) {
+		r = read_perf_map(symbols, ref, module, &owned, &size);
+		if (r < 0)
+			return r == -ENOMEM ? r : 0;
+		text = owned;
+	}
+	r = perf_map_load(text, size, &builder, &module->bad_lines);
+	if (r == 0)
+		r = finish(symbols, module, &builder, SYMTAB_LATEST);
+	if (r == 0 && module->tab.count == 0)
+		set_status(module, "%s: no line of it could be understood (%zu lines)",
+			   module->file ? module->file : "perf map", module->bad_lines);
+	symtab_builder_fini(&builder);
+	return r;
+}
+
+static int module_load(const struct symbols *symbols, const struct module_ref *ref,
+		       struct module **ret)
+{
+	struct module *module = calloc(1, sizeof(*module));
+	int r = 0;
+
+	if (!module)
+		return -ENOMEM;
+	module->kind = ref->kind;
+	module->segments.fd = -1;
+	switch (ref->kind) {
+	case MODULE_ELF:
+		r = load_elf(symbols, ref, module);
+		break;
+	case MODULE_KERNEL:
+		r = load_kernel(symbols, ref, module);
+		break;
+	case MODULE_VDSO:
+		r = load_vdso(symbols, ref, module);
+		break;
+	case MODULE_PERF_MAP:
+		r = load_perf_map(symbols, ref, module);
+		break;
+	}
+	if (r == -ENOMEM) {
+		module_free(module);
+		return r;
+	}
+	if (r < 0 && !module->status)
+		set_status(module, "%s: %s", ref->path ? ref->path : "object", strerrordesc_np(-r));
+	if (!module->identity && module->status && ref->kind == MODULE_ELF &&
+	    asprintf(&module->identity, "status %s", module->status) < 0)
+		module->identity = NULL;
+	*ret = module;
+	return 0;
+}
+
+static bool key_equal(const void *owner, uint32_t id, const void *key)
+{
+	const struct symbols *symbols = owner;
+
+	return strcmp(symbols->keys.data[id].text, key) == 0;
+}
+
+static struct module *find_key(const struct symbols *symbols, const char *text)
+{
+	uint32_t id = hash_index_find(&symbols->index, hash_bytes(text, strlen(text)), key_equal,
+				      symbols, text);
+
+	return id == HASH_NONE ? NULL : symbols->keys.data[id].module;
+}
+
+static int add_key(struct symbols *symbols, const char *text, struct module *module)
+{
+	char *copy = strdup(text);
+
+	if (!copy)
+		return -ENOMEM;
+	if (vec_push(&symbols->keys, ((struct key){copy, module})) < 0) {
+		free(copy);
+		return -ENOMEM;
+	}
+	if (hash_index_add(&symbols->index, hash_bytes(copy, strlen(copy)),
+			   (uint32_t)(symbols->keys.len - 1)) < 0) {
+		free(copy);
+		symbols->keys.len--;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Puts a loaded module into the cache, unless one like it is there; then that is used. Lock held.
+ */
+static int adopt(struct symbols *symbols, const char *key, struct module *module,
+		 struct module **ret)
+{
+	struct module *have = find_key(symbols, key);
+	int r;
+
+	if (have) {
+		module_free(module);
+		*ret = have;
+		return 0;
+	}
+	have = module->identity ? find_key(symbols, module->identity) : NULL;
+	if (have) {
+		module_free(module);
+		module = have;
+	} else {
+		if (vec_push(&symbols->modules, module) < 0) {
+			module_free(module);
+			return -ENOMEM;
+		}
+		if (module->identity && (r = add_key(symbols, module->identity, module)) < 0)
+			return r;
+	}
+	r = add_key(symbols, key, module);
+	if (r == 0)
+		*ret = module;
+	return r;
+}
+
+int symbols_module(struct symbols *symbols, const struct module_ref *ref, struct module **ret)
+{
+	char hex[2 * BUILD_ID_MAX + 1];
+	struct module *module;
+	struct str key = {0};
+	int r;
+
+	build_id_hex(&ref->build_id, hex);
+	str_printf(&key, "ref %d %d %s %p %zu %s", (int)ref->kind, ref->pid, hex, ref->image,
+		   ref->image_size, ref->path ? ref->path : "");
+	r = str_status(&key);
+	if (r < 0) {
+		str_fini(&key);
+		return r;
+	}
+	pthread_mutex_lock(&symbols->lock);
+	module = find_key(symbols, str_text(&key));
+	pthread_mutex_unlock(&symbols->lock);
+	if (module) {
+		*ret = module;
+	} else {
+		r = module_load(symbols, ref, &module);
+		if (r == 0) {
+			pthread_mutex_lock(&symbols->lock);
+			r = adopt(symbols, str_text(&key), module, ret);
+			pthread_mutex_unlock(&symbols->lock);
+		}
+	}
+	str_fini(&key);
+	return r;
+}
+
+bool module_lookup(const struct module *module, uint64_t address, struct symbol *ret)
+{
+	if (module->segments.nsegments > 0 &&
+	    !elf_offset_to_vaddr(&module->segments, address, &address))
+		return false;
+	return symtab_lookup(&module->tab, address, ret);
+}
+
+const char *module_file(const struct module *module)
+{
+	return module->file;
+}
+
+const char *module_status(const struct module *module)
+{
+	return module->tab.count ? NULL : module->status ? module->status : "out of memory";
+}
+
+size_t module_symbol_count(const struct module *module)
+{
+	return module->tab.symbols;
+}
+
+size_t module_bad_lines(const struct module *module)
+{
+	return module->bad_lines;
+}
+
+uint64_t module_file_to_vaddr(const struct module *module, uint64_t offset)
+{
+	uint64_t vaddr = offset;
+
+	(void)elf_offset_to_vaddr(&module->segments, offset, &vaddr);
+	return vaddr;
+}
