@@ -8,9 +8,11 @@
 #include "base/util.h"
 #include "cmd/command.h"
 
-extern const struct command command_completion, command_help, command_version;
+extern const struct command command_completion, command_help, command_stat, command_version;
 
 const struct command *const commands[] = {
+	/* Why is it slow? */
+	&command_stat,
 	/* Where is the time going? */
 	/* About culprit itself. */
 	&command_help,

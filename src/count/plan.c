@@ -140,8 +140,7 @@ static bool all_fit(struct planner *p, const unsigned *members, unsigned len)
 
 static struct unit *unit_for(struct planner *p, const struct count_event *event)
 {
-	vec_for_each(&p->units, unit)
-	{
+	vec_for_each(&p->units, unit) {
 		if (unit->len >= COUNT_GROUP_MAX)
 			continue;
 		if (event->user_group >= 0 && unit->user_group == event->user_group)
@@ -191,8 +190,7 @@ static int plan_software(struct planner *p)
 
 	if (make_units(p, COUNT_SOFTWARE) < 0)
 		return -ENOMEM;
-	vec_for_each(&p->units, unit)
-	{
+	vec_for_each(&p->units, unit) {
 		if (unit->user_group >= 0) {
 			if (add_group(p, unit->members, unit->len, -1) < 0)
 				return -ENOMEM;
@@ -212,8 +210,9 @@ static int plan_plain(struct planner *p, enum count_kind kind)
 {
 	if (make_units(p, kind) < 0)
 		return -ENOMEM;
-	vec_for_each(&p->units,
-		     unit) if (add_group(p, unit->members, unit->len, -1) < 0) return -ENOMEM;
+	vec_for_each(&p->units, unit)
+		if (add_group(p, unit->members, unit->len, -1) < 0)
+			return -ENOMEM;
 	return 0;
 }
 
@@ -314,8 +313,7 @@ static int join_group(struct planner *p, const struct unit *unit)
 {
 	const struct count_event *first = &p->set->events.data[unit->members[0]];
 
-	vec_for_each(&p->set->groups, group)
-	{
+	vec_for_each(&p->set->groups, group) {
 		unsigned members[COUNT_GROUP_MAX], len = group->len;
 		const struct count_event *leader = &p->set->events.data[group->members[0]];
 
@@ -419,9 +417,9 @@ static void drop_totals(struct planner *p, struct unit *unit)
 
 static int plan_shared(struct planner *p)
 {
-	vec_for_each(&p->units, unit) total_for(p, unit->members[0]);
 	vec_for_each(&p->units, unit)
-	{
+		total_for(p, unit->members[0]);
+	vec_for_each(&p->units, unit) {
 		int r = 0;
 
 		drop_totals(p, unit);
@@ -438,10 +436,10 @@ static int plan_passes(struct planner *p)
 {
 	unsigned members[4 * COUNT_GROUP_MAX];
 
-	vec_for_each(&p->units, unit) total_for(p, unit->members[0]);
-	p->set->passes = 0;
 	vec_for_each(&p->units, unit)
-	{
+		total_for(p, unit->members[0]);
+	p->set->passes = 0;
+	vec_for_each(&p->units, unit) {
 		int pass;
 
 		drop_totals(p, unit);
@@ -450,11 +448,11 @@ static int plan_passes(struct planner *p)
 		for (pass = 0; pass <= p->set->passes; pass++) {
 			unsigned len = 0;
 
-			vec_for_each(&p->set->groups,
-				     group) for (unsigned i = 0;
-						 group->pass == pass && i < group->len &&
-						 len < ARRAY_LEN(members);
-						 i++) members[len++] = group->members[i];
+			vec_for_each(&p->set->groups, group)
+				for (unsigned i = 0; group->pass == pass && i < group->len &&
+						     len < ARRAY_LEN(members);
+				     i++)
+					members[len++] = group->members[i];
 			for (unsigned i = 0; i < unit->len && len < ARRAY_LEN(members); i++)
 				members[len++] = unit->members[i];
 			if (len < ARRAY_LEN(members) && all_fit(p, members, len))

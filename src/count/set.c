@@ -34,8 +34,7 @@ int count_set_add(struct count_set *set, const struct count_event *event)
 
 void count_set_fini(struct count_set *set)
 {
-	vec_for_each(&set->events, event)
-	{
+	vec_for_each(&set->events, event) {
 		free(event->name);
 		free(event->unit);
 		free(event->cpus);

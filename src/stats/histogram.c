@@ -110,7 +110,8 @@ double histogram_mean(const struct histogram *h)
 
 uint64_t histogram_percentile(const struct histogram *h, double share)
 {
-	/* a share such as 0.29 may be a hair above what was meant: that must not cost one more value */
+	/* a share such as 0.29 may be a hair above what was meant: that must not cost one more
+	 * value */
 	long double wanted = (long double)h->count * (long double)share * (1 - 0x1p-52L);
 	uint64_t seen = 0;
 
