@@ -178,11 +178,16 @@ static int open_output(struct stat_job *job, struct err *err)
 {
 	const struct stat_options *o = &job->options;
 
-	job->out = o->format == STAT_JSON || o->format == STAT_CSV ? stdout : stderr;
-	if (!o->output)
-		return 0;
-	job->out = fopen(o->output, o->append ? "ae" : "we");
-	return job->out ? 0 : err_set(err, -errno, "%s: %s", o->output, strerrordesc_np(errno));
+	if (o->output)
+		job->out = fopen(o->output, o->append ? "ae" : "we");
+	else if (o->format == STAT_JSON || o->format == STAT_CSV)
+		job->out = stdout;
+	else
+		job->out =
+			fdopen(STDERR_FILENO, "w"); /* stderr itself writes every piece at once */
+	return job->out ? 0
+			: err_set(err, -errno, "%s: %s", o->output ? o->output : "standard error",
+				  strerrordesc_np(errno));
 }
 
 /* What the plan has to say is said before the run. */
@@ -236,7 +241,7 @@ static void fini(struct stat_job *job)
 	count_set_fini(&job->set);
 	str_fini(&job->json.out);
 	free(job->title);
-	if (job->out && job->out != stdout && job->out != stderr)
+	if (job->out && job->out != stdout)
 		fclose(job->out);
 }
 

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#endif
+
 #include "base/file.h"
 #include "base/util.h"
 #include "count/set-internal.h"
@@ -145,34 +149,51 @@ static int read_setting(const char *path)
 
 static bool under_hypervisor(void)
 {
-	CLEANUP_FREE char *text = NULL;
-	size_t size;
+#if defined(__x86_64__) || defined(__i386__)
+	unsigned eax, ebx, ecx, edx;
 
-	if (access("/sys/hypervisor/type", F_OK) == 0)
-		return true;
-	if (file_read("/proc/cpuinfo", 1 << 20, &text, &size, NULL) < 0)
-		return false;
-	return strstr(text, " hypervisor") != NULL;
+	/* CPUID leaf 1, ECX bit 31 is reserved for this; /proc/cpuinfo would cost more than the
+	 * whole start */
+	return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && ecx >> 31;
+#else
+	return access("/sys/hypervisor/type", F_OK) == 0 ||
+	       access("/proc/device-tree/hypervisor", F_OK) == 0;
+#endif
 }
 
-static void core_absent_reason(const struct count_event *event, char *buf, unsigned size)
+static bool has_core_pmu(void)
 {
-	static int virtual = -1;
-	bool pmu = access("/sys/bus/event_source/devices/cpu", F_OK) == 0 ||
-		   access("/sys/bus/event_source/devices/cpu_core", F_OK) == 0 ||
-		   access("/sys/bus/event_source/devices/armv8_pmuv3", F_OK) == 0 ||
-		   access("/sys/bus/event_source/devices/armv8_pmuv3_0", F_OK) == 0;
+	static const char *const names[] = {"cpu",
+					    "cpu_core",
+					    "armv8_pmuv3",
+					    "armv8_pmuv3_0",
+					    "armv8_cortex_a57",
+					    "armv8_cortex_a53",
+					    "armv8_cortex_a72"};
+	char path[96];
 
-	if (virtual < 0)
-		virtual = under_hypervisor();
-	if (pmu)
-		snprintf(buf, size, "the CPU's counters have no such event");
-	else if (virtual)
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s", names[i]);
+		if (access(path, F_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void core_absent_reason(char *buf, unsigned size)
+{
+	static int present = -1;
+
+	if (present < 0)
+		present = has_core_pmu();
+	if (present)
+		snprintf(buf, size, "this CPU's counters have no such event");
+	else if (under_hypervisor())
 		snprintf(buf, size,
 			 "this virtual machine has no hardware counters (no vPMU): enable it on "
 			 "the host");
 	else
-		snprintf(buf, size, "the kernel found no hardware counters on this CPU");
+		snprintf(buf, size, "the kernel found no hardware counters on this machine");
 }
 
 void count_open_reason(const struct count_event *event, int error, char *buf, unsigned size)
@@ -183,7 +204,7 @@ void count_open_reason(const struct count_event *event, int error, char *buf, un
 	case EOPNOTSUPP:
 	case ENXIO:
 		if (event->kind == COUNT_CORE)
-			core_absent_reason(event, buf, size);
+			core_absent_reason(buf, size);
 		else if (event->attr.type == PERF_TYPE_TRACEPOINT)
 			snprintf(buf, size, "this kernel has no such tracepoint");
 		else
