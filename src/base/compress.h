@@ -13,6 +13,8 @@
 
 /* Multi-member gzip and zlib streams; appends to out. Damaged input keeps what was decoded before it. */
 int gzip_inflate(const void *data, size_t size, size_t max, struct str *out, struct err *err);
+/* The same from one descriptor (from its offset 0 on) to another, in constant memory. */
+int gzip_inflate_fd(int from, int to, uint64_t max, struct err *err);
 int gzip_deflate(const void *data, size_t size, int level, struct str *out, struct err *err);
 int zlib_inflate_raw_size(const void *data, size_t size, void *out, size_t out_size); /* exact size known (ELF) */
 

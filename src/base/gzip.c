@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include "base/compress.h"
+#include "base/file.h"
 #include "base/util.h"
 
 /* windowBits: 15 plus 32 (detect gzip or zlib) or 16 (gzip). */
@@ -64,6 +65,65 @@ int gzip_inflate(const void *data, size_t size, size_t max, struct str *out, str
 	if (r == -EBADMSG)
 		return err_set(err, r, "gzip: damaged at byte %zu", size - left);
 	return MIN(r, 0);
+}
+
+static int inflate_file(z_stream *z, int from, int to, uint64_t max, uint8_t *in, uint8_t *out, size_t size,
+			uint64_t *ret_end)
+{
+	uint64_t offset = 0, written = 0;
+	int status = Z_OK, r;
+
+	for (;;) {
+		if (z->avail_in == 0) {
+			ssize_t n = pread(from, in, size, (off_t)offset);
+
+			if (n < 0)
+				return -errno;
+			if (n == 0)
+				return status == Z_STREAM_END ? 0 : -ENODATA;
+			offset += (uint64_t)n;
+			z->next_in = in;
+			z->avail_in = (uInt)n;
+		}
+		if (status == Z_STREAM_END) { /* another member, or padding */
+			if (z->next_in[0] != 0x1f)
+				return 0;
+			inflateReset(z);
+		}
+		z->next_out = out;
+		z->avail_out = (uInt)size;
+		status = inflate(z, Z_NO_FLUSH);
+		written += size - z->avail_out;
+		*ret_end = offset - z->avail_in;
+		if (written > max)
+			return -EFBIG;
+		r = fd_write_all(to, out, size - z->avail_out);
+		if (r < 0)
+			return r;
+		if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
+			return -EBADMSG;
+	}
+}
+
+int gzip_inflate_fd(int from, int to, uint64_t max, struct err *err)
+{
+	const size_t size = 1 << 16;
+	CLEANUP_FREE uint8_t *buffers = malloc(2 * size);
+	z_stream z = {0};
+	uint64_t end = 0;
+	int r;
+
+	if (!buffers || inflateInit2(&z, WINDOW_DETECT) != Z_OK)
+		return -ENOMEM;
+	r = inflate_file(&z, from, to, max, buffers, buffers + size, size, &end);
+	inflateEnd(&z);
+	if (r == -ENODATA)
+		return err_set(err, -EBADMSG, "gzip: cut at byte %llu", (unsigned long long)end);
+	if (r == -EBADMSG)
+		return err_set(err, r, "gzip: damaged at byte %llu", (unsigned long long)end);
+	if (r == -EFBIG)
+		return err_set(err, r, "gzip: larger than %llu bytes when unpacked", (unsigned long long)max);
+	return r < 0 ? err_wrap(err, r, "gzip") : 0;
 }
 
 int gzip_deflate(const void *data, size_t size, int level, struct str *out, struct err *err)

@@ -1,8 +1,12 @@
 /*
- * A recording as a profile: stacks interned while reading, each unique address named once afterwards,
- * modules in parallel. Value types: per event "samples"/"count" when there is one event, else the
- * event's name with its unit; and the period as "cpu"/"nanoseconds" or "<event>"/"events". Labels: comm,
- * pid (number), and on request tid and cpu.
+ * A recording as a profile: stacks interned while reading, each unique address named once
+ * afterwards, modules in parallel. Value types: per event "samples"/"count" when there is one
+ * event, else the event's name with its unit; and the period as "cpu"/"nanoseconds" or
+ * "<event>"/"events". Labels: comm, pid (number), and on request tid and cpu. With several events
+ * the first of each pair is called
+ * "<event>_samples". A location's address is in its module's own addresses: the file offset for ELF
+ * files, so that mappings begin at address 0 and offset 0. Frames without a mapping get the mapping
+ * and the function "[unknown]".
  */
 #pragma once
 
@@ -11,14 +15,17 @@
 #include "sample/session.h"
 
 struct collect_options {
-	bool tid, cpu;	     /* labels to add */
-	bool no_symbols;     /* leave addresses as they are */
-	bool no_callchains;  /* leaves only */
+	bool tid, cpu;                  /* labels to add */
+	bool no_symbols;                /* leave addresses as they are */
+	bool no_callchains;             /* leaves only */
 	const char *comm, *dso, *event; /* keep only these; globs; NULL: all */
 	struct symbols_options symbols;
 	void (*progress)(void *arg, double share); /* may be NULL */
 	void *progress_arg;
+	/* One line for each object whose names could not be had; may be NULL. */
+	void (*warn)(void *arg, const char *text);
+	void *warn_arg;
 };
 
-int collect_profile(struct session *session, const struct collect_options *options, struct profile *profile,
-		    struct err *err);
+int collect_profile(struct session *session, const struct collect_options *options,
+		    struct profile *profile, struct err *err);

@@ -18,6 +18,7 @@ struct dso {
 	enum module_kind kind;
 	struct build_id build_id;
 	int pid; /* one that mapped it, 0: none */
+	uint64_t limit; /* the highest module address that was mapped, exclusive; 0 unknown */
 };
 
 enum frame_context {

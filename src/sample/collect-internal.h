@@ -1,0 +1,83 @@
+/*
+ * Collecting, in three steps: each thread reads chunks into a collector of its own
+ * (collect-read.c), the collectors are merged into the profile (collect.c), and the profile's new
+ * locations get their names (collect-names.c).
+ */
+#pragma once
+
+#include "sample/collect.h"
+#include "sample/session-internal.h"
+
+struct collect_location {
+	uint64_t address;
+	uint32_t dso; /* id + 1; 0: none */
+	uint32_t context;
+};
+
+struct collect_stack {
+	uint32_t parent, location;
+};
+
+struct collect_label {
+	const char *comm;
+	int32_t pid, tid; /* tid and cpu are 0 when not asked for */
+	uint32_t cpu;
+	bool keep;
+};
+
+struct collect_cell {
+	uint32_t stack, label, event;
+	int64_t count, period;
+};
+
+/* A chain of callers that was seen: raw addresses and the stack they became. */
+struct collect_chain {
+	const uint64_t *ips;
+	uint32_t len, root, kernel_root, guest_root, state, stack;
+	bool truncated;
+};
+
+struct leaf_slot {
+	uint64_t ip;
+	uint32_t root, kernel_root, context, location; /* location 0: free */
+};
+
+#define LEAF_SLOTS 8192
+
+struct collector {
+	const struct collect_options *options;
+	const bool *keep_event, *keep_dso; /* NULL: all */
+	struct sample_reader reader;
+	struct frame_walk frames;
+
+	/* Index 0 of locations and stacks means none. */
+	VEC(struct collect_location) locations;
+	VEC(struct collect_stack) stacks;
+	VEC(struct collect_label) labels;
+	VEC(struct collect_cell) cells;
+	VEC(struct collect_chain) chains;
+	struct hash_index location_index, stack_index, label_index, cell_index, chain_index;
+	struct arena arena;
+	struct leaf_slot *leaves;
+};
+
+int collector_init(struct collector *collector, struct session *session,
+		   const struct collect_options *options);
+void collector_fini(struct collector *collector);
+int collector_run(struct collector *collector, const struct chunk *chunk);
+
+/* A location of the profile that needs a name. */
+struct unnamed {
+	uint32_t location, dso; /* dso as in collect_location */
+	uint32_t context;
+	uint64_t address;
+};
+
+struct unnamed_list {
+	VEC(struct unnamed) all;
+};
+
+int collect_names(struct session *session, const struct collect_options *options,
+		  struct profile *profile, struct unnamed_list *list);
+int collect_mapping(const struct session *session, struct profile *profile, uint32_t dso,
+		    uint32_t context, const char *object, uint32_t *ret);

@@ -1,0 +1,283 @@
+/*
+ * Names for the locations of a collected profile. Addresses are sorted by object, so that each
+ * object is loaded once, by whichever thread comes first, and gives all its names in one go.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base/file.h"
+#include "base/parallel.h"
+#include "base/util.h"
+#include "sample/collect-internal.h"
+
+struct group {
+	size_t first, count; /* in the list */
+	const char *status;
+	size_t named;
+};
+
+struct naming {
+	struct session *session;
+	struct symbols *symbols;
+	struct unnamed *list;
+	struct symbol *found; /* name NULL: not found */
+	VEC(struct group) groups;
+	bool same_kernel;     /* the recording's kernel is the one that runs here */
+	int64_t kernel_delta; /* from recorded to local kernel addresses */
+};
+
+static bool local_text(const char *want, uint64_t *ret)
+{
+	CLEANUP_FILE FILE *file = fopen("/proc/kallsyms", "re");
+	char line[256], name[128];
+	unsigned long long address;
+
+	/* _text and _stext are among the first; per-cpu symbols may come before them. */
+	for (unsigned i = 0; file && i < 20000 && fgets(line, sizeof(line), file); i++)
+		if (sscanf(line, "%llx %*c %127s", &address, name) == 2 &&
+		    strcmp(name, want) == 0) {
+			*ret = address;
+			return address != 0;
+		}
+	return false;
+}
+
+static bool local_build_id(struct build_id *ret)
+{
+	CLEANUP_FREE char *notes = NULL;
+	size_t size;
+
+	return file_read("/sys/kernel/notes", 1 << 16, &notes, &size, NULL) == 0 &&
+	       build_id_from_notes(notes, size, ret) == 0;
+}
+
+/*
+ * Names of this machine's kernel are used only for a recording of the same kernel: by build id,
+ * else by release and host; an unfinished recording, which knows neither, by where the kernel's
+ * text was.
+ */
+static void compare_kernels(struct naming *naming)
+{
+	const struct session *session = naming->session;
+	const struct session_info *info = &session->info;
+	const char *symbol = session->kernel_text_is_stext ? "_stext" : "_text";
+	struct build_id local = {0};
+	struct utsname here;
+	uint64_t text = 0;
+	bool known = local_text(symbol, &text) && session->kernel_text;
+
+	if (session->kernel->build_id.size && local_build_id(&local))
+		naming->same_kernel = local.size >= session->kernel->build_id.size &&
+				      memcmp(local.bytes, session->kernel->build_id.bytes,
+					     session->kernel->build_id.size) == 0;
+	else if (info->os_release && uname(&here) == 0)
+		naming->same_kernel =
+			strcmp(here.release, info->os_release) == 0 &&
+			(!info->hostname || strcmp(here.nodename, info->hostname) == 0);
+	else
+		naming->same_kernel = known && text == session->kernel_text;
+	if (known)
+		naming->kernel_delta = (int64_t)(text - session->kernel_text);
+}
+
+static int load(struct naming *naming, const struct dso *dso, struct module **ret)
+{
+	struct module_ref ref = {
+		.kind = dso->kind, .path = dso->path, .build_id = dso->build_id, .pid = dso->pid};
+
+	*ret = NULL;
+	if (dso->kind == MODULE_KERNEL) {
+		ref.path = NULL;
+		ref.build_id = (struct build_id){0};
+		ref.image = session_kallsyms(naming->session, &ref.image_size);
+		if (!ref.image && !naming->same_kernel)
+			return 0;
+	} else if (dso->kind == MODULE_VDSO) {
+		if (!naming->same_kernel)
+			return 0;
+	} else if (dso->path[0] == '[') {
+		return 0;
+	}
+	return symbols_module(naming->symbols, &ref, ret);
+}
+
+static bool kernel_address(const struct naming *naming, const struct dso *dso, uint64_t *address)
+{
+	if (naming->session->kallsyms.len || naming->kernel_delta == 0)
+		return true;
+	if (dso != naming->session->kernel)
+		return false; /* where modules were loaded then is not known */
+	*address += (uint64_t)naming->kernel_delta;
+	return true;
+}
+
+static int name_group(void *arg, size_t index)
+{
+	struct naming *naming = arg;
+	struct group *group = &naming->groups.data[index];
+	const struct dso *dso = session_dso(naming->session, naming->list[group->first].dso - 1);
+	struct module *module;
+	int r = load(naming, dso, &module);
+
+	if (r < 0 || !module)
+		return r;
+	group->status = module_status(module);
+	for (size_t i = group->first; i < group->first + group->count; i++) {
+		uint64_t address = naming->list[i].address;
+
+		if (dso->kind == MODULE_KERNEL && !kernel_address(naming, dso, &address))
+			continue;
+		if (module_lookup(module, address, &naming->found[i]))
+			group->named++;
+		else
+			naming->found[i].name = NULL;
+	}
+	return 0;
+}
+
+static int compare_unnamed(const void *a, const void *b)
+{
+	const struct unnamed *x = a, *y = b;
+
+	if (x->dso != y->dso)
+		return x->dso < y->dso ? -1 : 1;
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+static int make_groups(struct naming *naming, size_t count)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < count && r == 0; i++) {
+		if (naming->list[i].dso == 0)
+			continue;
+		if (naming->groups.len > 0 && naming->list[i - 1].dso == naming->list[i].dso)
+			naming->groups.data[naming->groups.len - 1].count++;
+		else
+			r = vec_push(&naming->groups, ((struct group){.first = i, .count = 1}));
+	}
+	return r;
+}
+
+static int set_name(struct profile *profile, uint32_t location, const char *name,
+		    const char *raw_name)
+{
+	struct profile_function function = {0};
+	struct profile_line line = {0};
+	int r = strtab_intern_text(&profile->strings, name, &function.name);
+
+	if (r == 0)
+		r = strtab_intern_text(&profile->strings, raw_name, &function.system_name);
+	if (r == 0)
+		r = profile_function(profile, &function, &line.function);
+	return r < 0 ? r : profile_location_set_lines(profile, location, &line, 1);
+}
+
+static int set_names(struct naming *naming, struct profile *profile, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct unnamed *at = &naming->list[i];
+		const struct symbol *symbol = &naming->found[i];
+		const char *name = symbol->name, *raw = symbol->raw_name;
+		uint64_t start;
+		int r = 0;
+
+		if (!name && at->dso && at->context == FRAME_KERNEL)
+			name = raw = session_ksymbol(naming->session, at->address, &start);
+		if (!name && !at->dso)
+			name = raw = "[unknown]";
+		if (!name)
+			continue;
+		if (at->context == FRAME_KERNEL && symbol->name && symbol->object)
+			r = collect_mapping(naming->session, profile, at->dso, at->context,
+					    symbol->object,
+					    &profile->locations.data[at->location].mapping);
+		if (r == 0)
+			r = set_name(profile, at->location, name, raw);
+		if (r < 0)
+			return r;
+	}
+	vec_for_each(&profile->mappings, mapping)
+		mapping->has_functions = true;
+	return 0;
+}
+
+static void warn_about(struct naming *naming, const struct collect_options *options)
+{
+	vec_for_each(&naming->groups, group) {
+		const struct dso *dso =
+			session_dso(naming->session, naming->list[group->first].dso - 1);
+		char text[512];
+
+		if (!group->status || group->named == group->count)
+			continue;
+		snprintf(text, sizeof(text), "%s: %zu addresses stay unnamed: %s", dso->path,
+			 group->count - group->named, group->status);
+		options->warn(options->warn_arg, text);
+	}
+}
+
+int collect_names(struct session *session, const struct collect_options *options,
+		  struct profile *profile, struct unnamed_list *list)
+{
+	struct naming naming = {.session = session, .list = list->all.data};
+	size_t count = list->all.len;
+	int r;
+
+	if (count == 0)
+		return 0;
+	qsort(list->all.data, count, sizeof(*list->all.data), compare_unnamed);
+	naming.found = calloc(count, sizeof(*naming.found));
+	r = naming.found ? symbols_new(&options->symbols, &naming.symbols) : -ENOMEM;
+	if (r == 0)
+		r = make_groups(&naming, count);
+	if (r == 0) {
+		compare_kernels(&naming);
+		r = parallel_for(naming.groups.len, 0, name_group, &naming);
+	}
+	if (r == 0)
+		r = set_names(&naming, profile, count);
+	if (r == 0 && options->warn)
+		warn_about(&naming, options);
+	symbols_free(naming.symbols);
+	vec_fini(&naming.groups);
+	free(naming.found);
+	return r;
+}
+
+static enum profile_kind kind_of(const struct dso *dso, uint32_t context)
+{
+	if (context == FRAME_KERNEL || context == FRAME_HYPERVISOR)
+		return PROFILE_KERNEL;
+	if (context == FRAME_GUEST_KERNEL || context == FRAME_GUEST_USER)
+		return PROFILE_GUEST;
+	if (dso && dso->kind == MODULE_PERF_MAP)
+		return PROFILE_JIT;
+	if (dso && (dso->kind == MODULE_VDSO || strcmp(dso->path, "[vsyscall]") == 0))
+		return PROFILE_VDSO;
+	return PROFILE_USER;
+}
+
+int collect_mapping(const struct session *session, struct profile *profile, uint32_t dso_id,
+		    uint32_t context, const char *object, uint32_t *ret)
+{
+	const struct dso *dso = dso_id ? session_dso(session, dso_id - 1) : NULL;
+	struct profile_mapping mapping = {.kind = kind_of(dso, context)};
+	char hex[2 * BUILD_ID_MAX + 1];
+	int r = strtab_intern_text(&profile->strings,
+				   object ? object
+				   : dso  ? dso->path
+					  : "[unknown]",
+				   &mapping.filename);
+
+	if (r == 0 && dso && dso->build_id.size && (!object || strcmp(object, dso->path) == 0)) {
+		build_id_hex(&dso->build_id, hex);
+		r = strtab_intern_text(&profile->strings, hex, &mapping.build_id);
+	}
+	if (dso && !object)
+		mapping.limit = dso->limit;
+	return r < 0 ? r : profile_mapping(profile, &mapping, ret);
+}

@@ -1,0 +1,201 @@
+/* Objects: what a mapping's name means, and which build id it has. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "sample/session-internal.h"
+
+struct dso_key {
+	const char *path;
+	enum module_kind kind;
+	const struct build_id *id;
+};
+
+static bool dso_equal(const void *owner, uint32_t id, const void *key)
+{
+	const struct session *session = owner;
+	const struct dso_key *want = key;
+	const struct dso *dso = session->dsos.data[id];
+
+	return dso->kind == want->kind && strcmp(dso->path, want->path) == 0 &&
+	       dso->build_id.size == want->id->size &&
+	       memcmp(dso->build_id.bytes, want->id->bytes, want->id->size) == 0;
+}
+
+int session_dso_add(struct session *session, const char *path, enum module_kind kind,
+		    const struct build_id *id, int pid, uint32_t *ret)
+{
+	static const struct build_id unknown;
+	struct dso_key key = {path, kind, id ? id : &unknown};
+	uint64_t hash = hash_pair(hash_bytes(path, strlen(path)),
+				  hash_bytes(key.id->bytes, key.id->size) + kind);
+	struct dso *dso;
+	int r;
+
+	*ret = hash_index_find(&session->dso_index, hash, dso_equal, session, &key);
+	if (*ret != HASH_NONE)
+		return 0;
+	dso = arena_alloc(&session->arena, sizeof(*dso));
+	if (!dso)
+		return -ENOMEM;
+	*dso = (struct dso){.id = (uint32_t)session->dsos.len,
+			    .path = arena_strndup(&session->arena, path, strlen(path)),
+			    .kind = kind,
+			    .build_id = *key.id,
+			    .pid = pid};
+	if (!dso->path)
+		return -ENOMEM;
+	r = vec_push(&session->dsos, dso);
+	if (r < 0)
+		return r;
+	*ret = dso->id;
+	return hash_index_add(&session->dso_index, hash, dso->id);
+}
+
+int session_dsos_init(struct session *session)
+{
+	static const char *const names[] = {"[kernel.kallsyms]", "[guest.kernel.kallsyms]",
+					    "[guest]", "[hypervisor]"};
+	struct dso **slots[] = {&session->kernel, &session->guest_kernel, &session->guest_user,
+				&session->hypervisor};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		uint32_t id;
+		int r = session_dso_add(session, names[i], i == 0 ? MODULE_KERNEL : MODULE_ELF,
+					NULL, 0, &id);
+
+		if (r < 0)
+			return r;
+		*slots[i] = session->dsos.data[id];
+	}
+	return 0;
+}
+
+/* "/lib/modules/6.1/kernel/fs/nls-utf8.ko.xz" -> "[nls_utf8]", the name that kallsyms uses. */
+static void module_name(const char *path, char *buf, size_t size)
+{
+	const char *base = strrchr(path, '/'), *end;
+
+	base = base ? base + 1 : path;
+	if (*base == '[') {
+		snprintf(buf, size, "%s", base);
+		return;
+	}
+	end = strstr(base, ".ko");
+	snprintf(buf, size, "[%.*s]", (int)(end ? end - base : (long)strlen(base)), base);
+	for (char *at = buf; *at; at++)
+		if (*at == '-')
+			*at = '_';
+}
+
+static bool is_prefix(const char *text, const char *prefix)
+{
+	return str_prefix(text, prefix, NULL);
+}
+
+/* The first record of the kernel's text says where a symbol was at the time:
+ * "[kernel.kallsyms]_text". */
+static void kernel_text_seen(struct session *session, const struct perfdata_mmap *map)
+{
+	const char *symbol = strchr(map->path, ']');
+
+	if (session->kernel_text || !symbol || map->pgoff < UINT64_C(0x80000000))
+		return;
+	session->kernel_text = map->pgoff;
+	session->kernel_text_is_stext = strcmp(symbol, "]_stext") == 0;
+}
+
+static int kernel_dso(struct session *session, const struct perfdata_mmap *map, uint16_t misc,
+		      uint32_t *ret)
+{
+	char name[256];
+
+	if (is_prefix(map->path, "[kernel.kallsyms]") || is_prefix(map->path, "[kernel]")) {
+		if (map->build_id.size)
+			session->kernel->build_id = map->build_id;
+		kernel_text_seen(session, map);
+		*ret = session->kernel->id;
+		return 0;
+	}
+	module_name(map->path, name, sizeof(name));
+	if ((misc & REC_MISC_CPUMODE) == REC_MISC_GUEST_KERNEL)
+		return session_dso_add(session, name, MODULE_ELF, &map->build_id, 0, ret);
+	return session_dso_add(session, name, MODULE_KERNEL, &map->build_id, 0, ret);
+}
+
+static bool is_anonymous(const char *path)
+{
+	return *path == '\0' || is_prefix(path, "//anon") || is_prefix(path, "/dev/zero") ||
+	       is_prefix(path, "/anon_hugepage") || is_prefix(path, "/memfd:") ||
+	       is_prefix(path, "[anon") || is_prefix(path, "anon_inode:") ||
+	       is_prefix(path, "/dev/ashmem");
+}
+
+int session_dso_of_mmap(struct session *session, const struct perfdata_mmap *map, uint16_t misc,
+			int32_t *ret_pid, uint32_t *ret_dso)
+{
+	unsigned mode = misc & REC_MISC_CPUMODE;
+	char name[64];
+
+	*ret_pid = map->pid;
+	if (mode == REC_MISC_GUEST_KERNEL || is_prefix(map->path, "[guest.kernel")) {
+		*ret_pid = PID_GUEST_KERNEL;
+		if (is_prefix(map->path, "[guest.kernel")) {
+			*ret_dso = session->guest_kernel->id;
+			return 0;
+		}
+		return kernel_dso(session, map, misc, ret_dso);
+	}
+	if (map->pid == PID_KERNEL || mode == REC_MISC_KERNEL ||
+	    is_prefix(map->path, "[kernel.kallsyms]")) {
+		*ret_pid = PID_KERNEL;
+		return kernel_dso(session, map, misc, ret_dso);
+	}
+	if (is_prefix(map->path, "[vdso"))
+		return session_dso_add(session, "[vdso]", MODULE_VDSO, &map->build_id, map->pid,
+				       ret_dso);
+	if (is_anonymous(map->path)) {
+		snprintf(name, sizeof(name), "/tmp/perf-%d.map", map->pid);
+		return session_dso_add(session, name, MODULE_PERF_MAP, NULL, map->pid, ret_dso);
+	}
+	return session_dso_add(session, map->path, MODULE_ELF, &map->build_id, map->pid, ret_dso);
+}
+
+int session_add_build_id(struct session *session, const struct perfdata_build_id *entry)
+{
+	struct known_build_id known = {.id = entry->build_id};
+	char name[256];
+	int r;
+
+	if (entry->path_len == 0)
+		return 0;
+	if ((entry->misc & REC_MISC_CPUMODE) == REC_MISC_KERNEL && entry->path_len < sizeof(name) &&
+	    !(entry->path_len >= 17 && memcmp(entry->path, "[kernel.kallsyms]", 17) == 0)) {
+		char path[256];
+
+		snprintf(path, sizeof(path), "%.*s", (int)entry->path_len, entry->path);
+		module_name(path, name, sizeof(name));
+		r = strtab_intern_text(&session->strings, name, &known.path);
+	} else {
+		r = strtab_intern(&session->strings, entry->path, entry->path_len, &known.path);
+	}
+	return r < 0 ? r : vec_push(&session->build_ids, known);
+}
+
+void session_dsos_finish(struct session *session)
+{
+	struct u64_map by_path = {0};
+
+	for (size_t i = 0; i < session->build_ids.len; i++)
+		(void)u64_map_put(&by_path, session->build_ids.data[i].path, (uint32_t)i);
+	vec_for_each(&session->dsos, slot) {
+		struct dso *dso = *slot;
+		uint32_t path = strtab_find(&session->strings, dso->path, strlen(dso->path)), index;
+
+		if (dso->build_id.size == 0 && dso->kind != MODULE_PERF_MAP && path != HASH_NONE &&
+		    u64_map_get(&by_path, path, &index))
+			dso->build_id = session->build_ids.data[index].id;
+	}
+	u64_map_fini(&by_path);
+}

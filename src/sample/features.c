@@ -1,0 +1,220 @@
+/* The header's features: who recorded, on what machine, which events, which build ids. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compress.h"
+#include "base/util.h"
+#include "sample/session-internal.h"
+
+/* Larger sections are not read: no feature that is used comes near it. */
+#define FEATURE_MAX_BYTES  (64u << 20)
+#define KALLSYMS_MAX_BYTES (64u << 20)
+
+static int keep_string(struct session *session, struct reader *r, const char **ret)
+{
+	size_t len;
+	const char *text = perfdata_feature_string(r, &len);
+
+	if (!text || len == 0)
+		return 0;
+	*ret = arena_strndup(&session->arena, text, len);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int feature_cmdline(struct session *session, struct reader *r)
+{
+	uint32_t count = reader_u32(r);
+	struct str line = {0};
+	int status;
+
+	for (uint32_t i = 0; i < count && !r->failed; i++) {
+		size_t len;
+		const char *text = perfdata_feature_string(r, &len);
+
+		if (!text)
+			break;
+		if (i > 0)
+			str_putc(&line, ' ');
+		str_append(&line, text, len);
+	}
+	status = str_status(&line);
+	if (status == 0 && line.len > 0) {
+		session->info.cmdline = arena_strndup(&session->arena, line.data, line.len);
+		status = session->info.cmdline ? 0 : -ENOMEM;
+	}
+	str_fini(&line);
+	return status;
+}
+
+static void name_event(struct event *event, const char *text, size_t len)
+{
+	if (len == 0)
+		return;
+	snprintf(event->name, sizeof(event->name), "%.*s", (int)MIN(len, sizeof(event->name) - 1),
+		 text);
+	event->named = true;
+}
+
+static void feature_event_desc(struct session *session, struct reader *r)
+{
+	uint32_t count = reader_u32(r), attr_size = reader_u32(r);
+
+	for (uint32_t i = 0; i < count && !r->failed; i++) {
+		struct event *event = NULL;
+		uint32_t ids;
+		const char *text;
+		size_t len;
+
+		reader_skip(r, attr_size);
+		ids = reader_u32(r);
+		text = perfdata_feature_string(r, &len);
+		for (uint32_t id = 0; id < ids && !r->failed; id++) {
+			uint64_t value = reader_u64(r);
+
+			if (!event && !r->failed)
+				event = session_event_by_id(session, value);
+		}
+		if (!event && i < session->events.len)
+			event = &session->events.data[i];
+		if (event && text)
+			name_event(event, text, len);
+	}
+}
+
+/* simpleperf's pairs of NUL-terminated texts; "event_type_info" has lines "name,type,config". */
+static void feature_meta_info(struct session *session, struct reader *r)
+{
+	while (reader_left(r) > 0 && !r->failed) {
+		const char *key = reader_cstr(r), *value = key ? reader_cstr(r) : NULL;
+
+		if (!value || strcmp(key, "event_type_info") != 0)
+			continue;
+		while (*value) {
+			size_t len = strcspn(value, "\n"), name = strcspn(value, ",");
+			unsigned long long config = 0;
+			unsigned type = 0;
+
+			if (name < len && sscanf(value + name, ",%u,%llu", &type, &config) == 2)
+				vec_for_each(&session->events, event)
+					if (event->attr.type == type &&
+					    event->attr.config == config)
+						name_event(event, value, name);
+			value += len + (value[len] == '\n');
+		}
+	}
+}
+
+static int feature_symbols(struct session *session, struct reader *r)
+{
+	uint32_t version = reader_u32(r), kind = reader_u32(r);
+	uint64_t raw_size = reader_u64(r);
+	int status;
+
+	if (r->failed || version != 1 || kind != 1 || raw_size > KALLSYMS_MAX_BYTES)
+		return 0;
+	str_clear(&session->kallsyms);
+	status = zstd_decompress(r->data + r->pos, reader_left(r), (size_t)raw_size,
+				 &session->kallsyms, NULL);
+	return status == -ENOMEM ? status : 0;
+}
+
+static int feature_build_ids(struct session *session, struct reader *r)
+{
+	struct perfdata_build_id entry;
+	int status = 0;
+
+	while (status == 0 && perfdata_build_id_next(r, &entry))
+		status = session_add_build_id(session, &entry);
+	return status;
+}
+
+int session_feature(struct session *session, unsigned feature, const uint8_t *data, size_t size)
+{
+	struct reader r = reader_make(data, size, session->header.swap);
+
+	switch (feature) {
+	case FEAT_BUILD_ID:
+		return feature_build_ids(session, &r);
+	case FEAT_HOSTNAME:
+		return keep_string(session, &r, &session->info.hostname);
+	case FEAT_OSRELEASE:
+		return keep_string(session, &r, &session->info.os_release);
+	case FEAT_VERSION:
+		return keep_string(session, &r, &session->info.version);
+	case FEAT_ARCH:
+		return keep_string(session, &r, &session->info.arch);
+	case FEAT_CPUDESC:
+		return keep_string(session, &r, &session->info.cpu_desc);
+	case FEAT_CMDLINE:
+		return feature_cmdline(session, &r);
+	case FEAT_NRCPUS:
+		reader_skip(&r, 4);
+		session->info.cpus_online = reader_u32(&r);
+		return 0;
+	case FEAT_EVENT_DESC:
+		feature_event_desc(session, &r);
+		return 0;
+	case FEAT_SIMPLEPERF_META_INFO:
+		feature_meta_info(session, &r);
+		return 0;
+	case FEAT_COMPRESSED:
+		session->info.compressed = true;
+		return 0;
+	case FEAT_CLOCK_DATA:
+		reader_skip(&r, 8); /* version, clock id */
+		session->clock_wall_ns = reader_u64(&r);
+		session->clock_event_ns = reader_u64(&r);
+		return 0;
+	case FEAT_CULPRIT_SYMBOLS:
+		return feature_symbols(session, &r);
+	default:
+		return 0;
+	}
+}
+
+static bool feature_wanted(unsigned feature)
+{
+	switch (feature) {
+	case FEAT_TRACING_DATA: /* trace formats: large, and names come from EVENT_DESC */
+		return false;
+	default:
+		return feature < 32 || feature == FEAT_SIMPLEPERF_META_INFO ||
+		       feature == FEAT_CULPRIT_SYMBOLS;
+	}
+}
+
+/* The table behind the data: one section for each bit that is set, in order. */
+int session_features_read(struct session *session)
+{
+	const struct input_file *file = &session->input.files.data[0];
+	uint64_t at = session->header.data.offset + session->header.data.size;
+	int status = 0;
+
+	for (unsigned feature = 1; feature < FEAT_BITS && status == 0; feature++) {
+		CLEANUP_FREE uint8_t *data = NULL;
+		struct perfdata_section section;
+		uint8_t raw[16];
+		struct reader r = reader_make(raw, sizeof(raw), session->header.swap);
+
+		if (!perfdata_has_feature(&session->header, feature))
+			continue;
+		if (input_read_at(file->fd, raw, sizeof(raw), at) != sizeof(raw))
+			break; /* cut: the scan says how much is missing */
+		at += sizeof(raw);
+		section.offset = reader_u64(&r);
+		section.size = reader_u64(&r);
+		if (!feature_wanted(feature) || section.size == 0 ||
+		    section.size > FEATURE_MAX_BYTES || section.offset > file->size ||
+		    section.size > file->size - section.offset)
+			continue;
+		data = malloc((size_t)section.size);
+		if (!data)
+			return -ENOMEM;
+		if (input_read_at(file->fd, data, (size_t)section.size, section.offset) ==
+		    (ssize_t)section.size)
+			status = session_feature(session, feature, data, (size_t)section.size);
+	}
+	return status;
+}

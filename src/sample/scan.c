@@ -1,0 +1,393 @@
+/* The first pass: everything but the samples, and where the second pass can enter the file. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "sample/session-internal.h"
+
+#define CHUNK_BYTES (1u << 20)
+
+struct scan {
+	struct session *session;
+	struct walk walk;
+	struct record record;
+};
+
+static void remember_problem(struct session *session, const char *text)
+{
+	if (session->stats.problem[0] == '\0')
+		snprintf(session->stats.problem, sizeof(session->stats.problem), "%s", text);
+}
+
+/* When a record of the kernel happened. Records that the tool made up have time 0: "before all". */
+static uint64_t record_key(const struct scan *scan)
+{
+	const struct session *session = scan->session;
+	struct perfdata_sample_id id;
+
+	if (!session->timed)
+		return scan->record.sequence;
+	if (!perfdata_sample_id_decode(
+		    session_trailer_attr(session, scan->record.body, scan->record.body_size),
+		    scan->record.body, scan->record.body_size, session->header.swap, &id))
+		return 0;
+	return id.time;
+}
+
+static void dso_extent(struct session *session, uint32_t id, const struct side_event *event)
+{
+	struct dso *dso = session->dsos.data[id];
+	uint64_t limit = event->end;
+
+	if (dso->kind == MODULE_ELF || dso->kind == MODULE_VDSO)
+		limit = event->pgoff + (event->end - event->start);
+	if (limit != UINT64_MAX)
+		dso->limit = MAX(dso->limit, limit);
+}
+
+static int scan_mmap(struct scan *scan)
+{
+	struct session *session = scan->session;
+	const struct record *record = &scan->record;
+	struct side_event event = {.kind = SIDE_MMAP};
+	struct perfdata_mmap map;
+	int r;
+
+	if (!perfdata_mmap_decode(record->header.type, record->header.misc, record->body,
+				  record->body_size, session->header.swap, &map))
+		return 0;
+	r = session_dso_of_mmap(session, &map, record->header.misc, &event.pid, &event.subject);
+	if (r < 0)
+		return r;
+	event.key = record_key(scan);
+	event.start = map.start;
+	event.end = map.len > UINT64_MAX - map.start ? UINT64_MAX : map.start + map.len;
+	event.pgoff = map.pgoff;
+	dso_extent(session, event.subject, &event);
+	return vec_push(&session->side, event);
+}
+
+static int scan_comm(struct scan *scan)
+{
+	struct session *session = scan->session;
+	const struct record *record = &scan->record;
+	struct side_event event = {.kind = SIDE_COMM};
+	struct perfdata_comm comm;
+	int r;
+
+	if (!perfdata_comm_decode(record->header.misc, record->body, record->body_size,
+				  session->header.swap, &comm))
+		return 0;
+	r = strtab_intern_text(&session->strings, comm.comm, &event.subject);
+	if (r < 0)
+		return r;
+	event.key = record_key(scan);
+	event.pid = comm.pid;
+	event.tid = comm.tid;
+	event.flag = comm.exec;
+	return vec_push(&session->side, event);
+}
+
+static int scan_fork(struct scan *scan)
+{
+	struct session *session = scan->session;
+	const struct record *record = &scan->record;
+	struct perfdata_task task;
+
+	if (!perfdata_task_decode(record->body, record->body_size, session->header.swap, &task))
+		return 0;
+	return vec_push(&session->side, ((struct side_event){
+						.kind = SIDE_FORK,
+						.key = record_key(scan),
+						.pid = task.pid,
+						.tid = task.tid,
+						.ppid = task.ppid,
+						.ptid = task.ptid,
+						.flag = record->header.misc & REC_MISC_FLAG,
+					}));
+}
+
+static int scan_ksymbol(struct scan *scan)
+{
+	struct session *session = scan->session;
+	struct side_event event = {.kind = SIDE_MMAP, .pid = PID_KERNEL};
+	struct perfdata_ksymbol symbol;
+	struct ksymbol kept;
+	int r;
+
+	if (!perfdata_ksymbol_decode(scan->record.body, scan->record.body_size,
+				     session->header.swap, &symbol) ||
+	    symbol.flags & 1 || symbol.len == 0)
+		return 0;
+	r = session_dso_add(session, symbol.type == 1 ? "[bpf]" : "[kernel.ool]", MODULE_KERNEL,
+			    NULL, 0, &event.subject);
+	if (r < 0)
+		return r;
+	event.key = record_key(scan);
+	event.start = kept.start = symbol.addr;
+	event.end = kept.end = symbol.addr + MIN(symbol.len, UINT64_MAX - symbol.addr);
+	r = strtab_intern_text(&session->strings, symbol.name, &kept.name);
+	if (r == 0)
+		r = vec_push(&session->ksymbols, kept);
+	return r < 0 ? r : vec_push(&session->side, event);
+}
+
+static void scan_counts(struct scan *scan)
+{
+	struct session_stats *stats = &scan->session->stats;
+	struct reader r =
+		reader_make(scan->record.body, scan->record.body_size, scan->session->header.swap);
+
+	switch (scan->record.header.type) {
+	case REC_LOST:
+		reader_skip(&r, 8);
+		stats->lost_records += reader_u64(&r);
+		break;
+	case REC_LOST_SAMPLES:
+		scan->session->lost_sample_records += reader_u64(&r);
+		break;
+	case REC_THROTTLE:
+		stats->throttled++;
+		break;
+	default:
+		break;
+	}
+}
+
+static int scan_attr(struct scan *scan)
+{
+	struct session *session = scan->session;
+	struct reader r =
+		reader_make(scan->record.body, scan->record.body_size, session->header.swap);
+	struct perfdata_attr attr;
+	uint32_t event;
+	int status;
+
+	if (!session->header.pipe ||
+	    !perfdata_attr_decode(r.data, r.size, session->header.swap, &attr))
+		return 0;
+	status = session_add_event(session, &attr, &event);
+	reader_skip(&r, attr.size ? attr.size : 64);
+	while (status == 0 && reader_left(&r) >= 8 && !r.failed)
+		status = session_add_event_id(session, reader_u64(&r), event);
+	return status == -E2BIG ? 0 : status;
+}
+
+static void scan_event_update(struct scan *scan)
+{
+	struct reader r =
+		reader_make(scan->record.body, scan->record.body_size, scan->session->header.swap);
+	uint64_t what = reader_u64(&r), id = reader_u64(&r);
+	struct event *event = session_event_by_id(scan->session, id);
+	size_t left = reader_left(&r);
+
+	if (r.failed || what != 2 || !event || left == 0 || r.data[r.pos] == '\0')
+		return;
+	snprintf(event->name, sizeof(event->name), "%.*s", (int)MIN(left, sizeof(event->name) - 1),
+		 (const char *)r.data + r.pos);
+	event->named = true;
+}
+
+static int scan_build_id(struct scan *scan)
+{
+	/* The record is an entry of the build-id table with its header. */
+	struct reader r = reader_make(scan->record.body - 8, scan->record.body_size + 8,
+				      scan->session->header.swap);
+	struct perfdata_build_id entry;
+
+	return perfdata_build_id_next(&r, &entry) ? session_add_build_id(scan->session, &entry) : 0;
+}
+
+static int scan_feature(struct scan *scan)
+{
+	struct reader r =
+		reader_make(scan->record.body, scan->record.body_size, scan->session->header.swap);
+	uint64_t feature = reader_u64(&r);
+
+	if (r.failed || feature >= FEAT_BITS)
+		return 0;
+	return session_feature(scan->session, (unsigned)feature, r.data + r.pos, reader_left(&r));
+}
+
+/* Times order the records when every event has them; else the order in the file does. */
+static void decide_order(struct session *session)
+{
+	session->timed = session->events.len > 0;
+	vec_for_each(&session->events, event)
+		if (!(event->attr.sample_type & SAMPLE_TIME) || !event->attr.sample_id_all)
+			session->timed = false;
+}
+
+static int scan_record(struct scan *scan)
+{
+	struct session *session = scan->session;
+	uint32_t type = scan->record.header.type;
+
+	session->stats.records++;
+	if (!record_type_name(type))
+		session->stats.unknown_records++;
+	if (type == REC_HEADER_ATTR) {
+		int r = scan_attr(scan);
+
+		decide_order(session);
+		return r;
+	}
+	if (session->events.len == 0 && type < 64)
+		return 0; /* nothing says how to read it */
+	switch (type) {
+	case REC_SAMPLE:
+		session->stats.samples++;
+		return 0;
+	case REC_MMAP:
+	case REC_MMAP2:
+		return scan_mmap(scan);
+	case REC_COMM:
+		return scan_comm(scan);
+	case REC_FORK:
+		return scan_fork(scan);
+	case REC_KSYMBOL:
+		return scan_ksymbol(scan);
+	case REC_BUILD_ID:
+		return scan_build_id(scan);
+	case REC_EVENT_UPDATE:
+		scan_event_update(scan);
+		return 0;
+	case REC_HEADER_FEATURE:
+		return session->header.pipe ? scan_feature(scan) : 0;
+	default:
+		scan_counts(scan);
+		return 0;
+	}
+}
+
+static int scan_file(struct scan *scan, uint32_t file, uint64_t offset, uint64_t end)
+{
+	struct session *session = scan->session;
+	struct chunk chunk = {.file = file, .offset = offset, .end = offset};
+	bool packed = false;
+	int r;
+
+	walk_range(&scan->walk, session->input.files.data[file].fd, offset, end, 0);
+	while ((r = walk_next(&scan->walk, &scan->record)) == 1) {
+		packed |= scan->walk.packed;
+		if (!packed && scan->record.offset - chunk.offset >= CHUNK_BYTES) {
+			chunk.end = scan->record.offset;
+			r = vec_push(&session->chunks, chunk);
+			if (r < 0)
+				return r;
+			chunk.offset = chunk.end;
+			chunk.sequence = scan->record.sequence;
+		}
+		r = scan_record(scan);
+		if (r < 0)
+			return r;
+	}
+	if (r < 0)
+		return r;
+	session->info.compressed |= packed;
+	session->stats.missing_bytes += scan->walk.missing_bytes;
+	if (scan->walk.problem[0])
+		remember_problem(session, scan->walk.problem);
+	chunk.end = scan->walk.offset;
+	return chunk.end > chunk.offset ? vec_push(&session->chunks, chunk) : 0;
+}
+
+/* Where the records of the first file end, and what the header promised beyond the file's end. */
+static uint64_t data_end(struct session *session, struct walk *walk, uint64_t *ret_start)
+{
+	const struct input_file *file = &session->input.files.data[0];
+	const struct perfdata_section *data = &session->header.data;
+	uint64_t end;
+
+	*ret_start = session->header.pipe ? PERFDATA_PIPE_HEADER_BYTES : data->offset;
+	walk->open_end = session->header.pipe || data->size == 0;
+	if (!session->header.pipe && data->size == 0 && session->input.files.len == 1) {
+		session->stats.unfinished = true;
+		remember_problem(
+			session,
+			"the recording was not finished: counts come from what is there, names of "
+			"events and build ids may be missing");
+	}
+	if (walk->open_end)
+		return file->size;
+	end = data->size > UINT64_MAX - data->offset ? UINT64_MAX : data->offset + data->size;
+	if (end > file->size) {
+		session->stats.missing_bytes = end - MAX(file->size, data->offset);
+		end = file->size;
+	}
+	return end;
+}
+
+static int scan_files(struct scan *scan)
+{
+	struct session *session = scan->session;
+	uint64_t start, end = data_end(session, &scan->walk, &start),
+			promised = session->stats.missing_bytes;
+	int r = start < end ? scan_file(scan, 0, start, end) : 0;
+
+	if (promised) /* counted from the header already */
+		session->stats.missing_bytes = promised;
+	for (uint32_t i = 1; i < session->input.files.len && r == 0; i++) {
+		scan->walk.open_end = true;
+		r = scan_file(scan, i, 0, session->input.files.data[i].size);
+	}
+	return r;
+}
+
+static int compare_ksymbols(const void *a, const void *b)
+{
+	const struct ksymbol *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static int publish_events(struct session *session)
+{
+	vec_for_each(&session->events, event) {
+		struct session_event public = {
+			.name = event->name,
+			.precise = event->attr.precise,
+			.type = event->attr.type,
+			.config = event->attr.config,
+		};
+		int r;
+
+		if (event->attr.freq)
+		public.frequency_hz = event->attr.period_or_freq;
+		else public.period = event->attr.period_or_freq;
+		r = vec_push(&session->public_events, public);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int session_scan(struct session *session, struct err *err)
+{
+	struct scan scan = {.session = session};
+	int r;
+
+	decide_order(session);
+	r = walk_init(&scan.walk, -1, 0, 0, session->header.swap);
+	if (r == 0)
+		r = scan_files(&scan);
+	walk_fini(&scan.walk);
+	if (r == 0 && session->events.len == 0)
+		return err_set(err, -ENODATA, "no events: %s",
+			       session->stats.problem[0]
+				       ? session->stats.problem
+				       : "the stream ends before it describes any");
+	if (r == 0 && session->input.problem[0])
+		remember_problem(session, session->input.problem);
+	if (r == 0)
+		r = tasks_build(&session->tasks, session->side.data, session->side.len);
+	vec_fini(&session->side);
+	if (session->ksymbols.len > 1)
+		qsort(session->ksymbols.data, session->ksymbols.len,
+		      sizeof(*session->ksymbols.data), compare_ksymbols);
+	session_dsos_finish(session);
+	session->stats.lost_samples = session->lost_sample_records;
+	return r < 0 ? r : publish_events(session);
+}

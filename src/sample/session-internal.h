@@ -1,0 +1,229 @@
+/*
+ * How a recording is read: two passes over the file.
+ *
+ * The first pass (scan.c) walks the record headers once, decodes everything except samples into
+ * side events, and notes where the file can be entered. The side events are then replayed in time
+ * order (tasks.c) into timelines: which name a thread had, which address space a process had, at
+ * any time. The second pass (session-run.c) decodes samples wherever they lie, in parallel, and
+ * asks the timelines. Sample order thus does not matter, and memory does not grow with the number
+ * of samples.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/strtab.h"
+#include "sample/input.h"
+#include "sample/maps.h"
+#include "sample/perfdata.h"
+#include "sample/session.h"
+#include "sample/walk.h"
+
+/* Address spaces that belong to no process. */
+#define PID_KERNEL       (-1)
+#define PID_GUEST_KERNEL (-2)
+
+enum side_kind {
+	SIDE_MMAP,
+	SIDE_COMM,
+	SIDE_FORK
+};
+
+struct side_event {
+	uint64_t key; /* time, or the record's number when the recording has no times */
+	uint64_t start, end, pgoff;
+	int32_t pid, tid, ppid, ptid;
+	uint32_t subject;  /* MMAP: dso, COMM: string */
+	uint32_t sequence; /* keeps the file's order among equal keys */
+	uint8_t kind;
+	bool flag; /* COMM: exec, FORK: maps are not inherited */
+};
+
+struct space_version { /* of a process, from key on */
+	uint64_t key;
+	uint32_t root;
+};
+
+struct comm_version { /* of a thread, from key on */
+	uint64_t key;
+	uint32_t comm;
+};
+
+struct process {
+	VEC(struct space_version) versions;
+};
+
+struct thread {
+	VEC(struct comm_version) versions;
+};
+
+struct tasks {
+	struct map_store maps;
+	VEC(struct process) processes;
+	VEC(struct thread) threads;
+	struct u64_map process_index, thread_index; /* by pid, by tid */
+};
+
+/* Who ran at a time, valid for keys in [from, until). */
+struct task {
+	uint64_t from, until;
+	uint32_t root, kernel_root, guest_root;
+	uint32_t comm; /* string of the session; 0: unknown */
+};
+
+int tasks_build(struct tasks *tasks, struct side_event *events, size_t count);
+void tasks_fini(struct tasks *tasks);
+void tasks_at(const struct tasks *tasks, int32_t pid, int32_t tid, uint64_t key, struct task *ret);
+
+struct event {
+	struct perfdata_attr attr;
+	char name[96];
+	bool named;
+};
+
+/* A range of one file that can be read on its own. */
+struct chunk {
+	uint32_t file;
+	uint64_t offset, end, sequence;
+};
+
+struct ksymbol {
+	uint64_t start, end;
+	uint32_t name;
+};
+
+/* The read_format counter of samples that an event lost; it only grows. */
+struct lost_counter {
+	uint64_t id, lost;
+};
+
+struct lost_counters {
+	VEC(struct lost_counter) all;
+	struct u64_map index;
+};
+
+struct known_build_id {
+	uint32_t path; /* string */
+	struct build_id id;
+};
+
+struct session {
+	struct input input;
+	struct perfdata_header header;
+	struct session_info info;
+	struct session_stats stats;
+	struct arena arena;
+	struct strtab strings;
+
+	VEC(struct event) events;
+	VEC(struct session_event) public_events;
+	struct u64_map event_ids;
+	uint32_t id_count;
+	bool timed;
+
+	VEC(struct dso *) dsos;
+	struct hash_index dso_index;
+	struct dso *kernel, *guest_kernel, *guest_user, *hypervisor;
+	VEC(struct known_build_id) build_ids;
+	uint64_t kernel_text; /* where _text (or _stext) was, 0 unknown */
+	bool kernel_text_is_stext;
+	VEC(struct ksymbol) ksymbols; /* sorted after the scan */
+
+	VEC(struct side_event) side; /* until the tasks are built */
+	struct tasks tasks;
+	VEC(struct chunk) chunks;
+	struct str kallsyms;
+	struct lost_counters lost;
+	uint64_t lost_sample_records;
+	uint64_t clock_wall_ns, clock_event_ns; /* the same moment by two clocks; 0 unknown */
+};
+
+/* One reader of the second pass; each thread has its own. */
+struct task_slot {
+	int32_t pid, tid;
+	struct task task;
+	const char *comm;
+};
+
+#define TASK_SLOTS 256
+
+struct sample_reader {
+	struct session *session;
+	struct walk walk;
+	uint64_t *scratch;
+	struct task_slot *slots;
+	struct strtab names; /* of threads that the recording does not name */
+	uint64_t *event_samples;
+	uint64_t samples, truncated, first_time, last_time, bad_samples;
+	struct lost_counters lost;
+};
+
+struct raw_sample {
+	struct perfdata_sample sample;
+	uint32_t event;
+	uint64_t key;
+	const struct task *task;
+	const char *comm;
+};
+
+typedef int (*raw_sample_fn)(void *arg, const struct raw_sample *sample);
+
+/* session.c */
+struct event *session_event_by_id(struct session *session, uint64_t id);
+int session_add_event(struct session *session, const struct perfdata_attr *attr,
+		      uint32_t *ret_index);
+int session_add_event_id(struct session *session, uint64_t id, uint32_t event);
+uint32_t session_sample_event(const struct session *session, const uint8_t *body, size_t size);
+const struct perfdata_attr *session_trailer_attr(const struct session *session, const uint8_t *body,
+						 size_t size);
+
+/* features.c: one feature's bytes; damage is ignored, it only says less. */
+int session_feature(struct session *session, unsigned feature, const uint8_t *data, size_t size);
+int session_features_read(struct session *session);
+
+/* dsos.c */
+int session_dso_of_mmap(struct session *session, const struct perfdata_mmap *map, uint16_t misc,
+			int32_t *ret_pid, uint32_t *ret_dso);
+int session_dso_add(struct session *session, const char *path, enum module_kind kind,
+		    const struct build_id *id, int pid, uint32_t *ret);
+int session_dsos_init(struct session *session);
+void session_dsos_finish(struct session *session);
+int session_add_build_id(struct session *session, const struct perfdata_build_id *entry);
+
+/* scan.c: the first pass; done once. */
+int session_scan(struct session *session, struct err *err);
+
+/* session-run.c */
+int sample_reader_init(struct sample_reader *reader, struct session *session);
+void sample_reader_fini(struct sample_reader *reader);
+/* All samples of a chunk; fn's negative return stops it. */
+int sample_reader_run(struct sample_reader *reader, const struct chunk *chunk, raw_sample_fn fn,
+		      void *arg);
+/* Forgets what earlier readers counted; before the second pass. */
+void session_begin_pass(struct session *session);
+/* Adds what the reader counted to the session's statistics. */
+int sample_reader_finish(struct sample_reader *reader);
+
+struct frame_walk {
+	struct sample_frame *frames;
+	uint32_t count, cap;
+	bool truncated;
+};
+
+/* The sampled address, and where its callers begin in the chain. */
+struct leaf {
+	enum frame_context context, caller_context;
+	size_t skip; /* entries of the chain that stand for the leaf */
+	bool exact;  /* the next address is one, not a return address */
+};
+
+void session_leaf(const struct raw_sample *raw, struct leaf *ret);
+/* Appends the frames of the callers (at most chain_len + 1 of them), innermost first; sets
+ * truncated. */
+void session_callers(const struct session *session, const struct raw_sample *raw,
+		     const struct leaf *leaf, struct frame_walk *walk);
+/* lookup: an address inside the instruction (return addresses minus 1). */
+struct sample_frame session_resolve(const struct session *session, const struct task *task,
+				    uint64_t lookup, enum frame_context context);
+/* The name a KSYMBOL record gave to a kernel address, or NULL. */
+const char *session_ksymbol(const struct session *session, uint64_t address, uint64_t *ret_start);

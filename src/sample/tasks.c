@@ -1,0 +1,242 @@
+/*
+ * Replays fork, exec, comm and mmap events in time order into timelines that can be asked for any
+ * time.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "sample/session-internal.h"
+
+static int compare_events(const void *a, const void *b)
+{
+	const struct side_event *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
+}
+
+static int process_index(struct tasks *tasks, int32_t pid, uint32_t *ret)
+{
+	int r;
+
+	if (u64_map_get(&tasks->process_index, (uint32_t)pid, ret))
+		return 0;
+	r = vec_push(&tasks->processes, ((struct process){0}));
+	if (r < 0)
+		return r;
+	*ret = (uint32_t)tasks->processes.len - 1;
+	return u64_map_put(&tasks->process_index, (uint32_t)pid, *ret);
+}
+
+static int thread_index(struct tasks *tasks, int32_t tid, uint32_t *ret)
+{
+	int r;
+
+	if (u64_map_get(&tasks->thread_index, (uint32_t)tid, ret))
+		return 0;
+	r = vec_push(&tasks->threads, ((struct thread){0}));
+	if (r < 0)
+		return r;
+	*ret = (uint32_t)tasks->threads.len - 1;
+	return u64_map_put(&tasks->thread_index, (uint32_t)tid, *ret);
+}
+
+static int set_space(struct tasks *tasks, int32_t pid, uint64_t key, uint32_t root)
+{
+	struct process *process;
+	uint32_t index;
+	int r = process_index(tasks, pid, &index);
+
+	if (r < 0)
+		return r;
+	process = &tasks->processes.data[index];
+	if (process->versions.len > 0 &&
+	    process->versions.data[process->versions.len - 1].key == key) {
+		process->versions.data[process->versions.len - 1].root = root;
+		return 0;
+	}
+	return vec_push(&process->versions, ((struct space_version){key, root}));
+}
+
+static uint32_t last_space(const struct tasks *tasks, int32_t pid)
+{
+	const struct process *process;
+	uint32_t index;
+
+	if (!u64_map_get(&tasks->process_index, (uint32_t)pid, &index))
+		return 0;
+	process = &tasks->processes.data[index];
+	return process->versions.len ? process->versions.data[process->versions.len - 1].root : 0;
+}
+
+static int set_comm(struct tasks *tasks, int32_t tid, uint64_t key, uint32_t comm)
+{
+	struct thread *thread;
+	uint32_t index;
+	int r = thread_index(tasks, tid, &index);
+
+	if (r < 0)
+		return r;
+	thread = &tasks->threads.data[index];
+	if (thread->versions.len > 0 &&
+	    thread->versions.data[thread->versions.len - 1].key == key) {
+		thread->versions.data[thread->versions.len - 1].comm = comm;
+		return 0;
+	}
+	return vec_push(&thread->versions, ((struct comm_version){key, comm}));
+}
+
+static uint32_t last_comm(const struct tasks *tasks, int32_t tid)
+{
+	const struct thread *thread;
+	uint32_t index;
+
+	if (!u64_map_get(&tasks->thread_index, (uint32_t)tid, &index))
+		return 0;
+	thread = &tasks->threads.data[index];
+	return thread->versions.len ? thread->versions.data[thread->versions.len - 1].comm : 0;
+}
+
+static int replay_mmap(struct tasks *tasks, const struct side_event *event)
+{
+	uint32_t root = last_space(tasks, event->pid);
+	struct map map = {event->start, event->end, event->pgoff, event->subject};
+	int r = map_store_add(&tasks->maps, &root, &map);
+
+	if (r == -ENOSPC || r == -ELOOP)
+		return 0; /* more mappings than any system has: the frame becomes [unknown] */
+	return r < 0 ? r : set_space(tasks, event->pid, event->key, root);
+}
+
+static int replay_fork(struct tasks *tasks, const struct side_event *event)
+{
+	uint32_t comm = last_comm(tasks, event->ptid);
+	int r = 0;
+
+	if (comm == 0)
+		comm = last_comm(tasks, event->ppid);
+	if (comm)
+		r = set_comm(tasks, event->tid, event->key, comm);
+	if (r < 0 || event->pid == event->ppid)
+		return r;
+	/* Parent and child share the tree: neither may be changed in place any more. */
+	map_store_step(&tasks->maps);
+	return set_space(tasks, event->pid, event->key,
+			 event->flag ? 0 : last_space(tasks, event->ppid));
+}
+
+static int replay_comm(struct tasks *tasks, const struct side_event *event)
+{
+	int r = set_comm(tasks, event->tid, event->key, event->subject);
+
+	if (r < 0 || !event->flag)
+		return r;
+	if (event->tid != event->pid) /* exec in a thread: it becomes the process */
+		r = set_comm(tasks, event->pid, event->key, event->subject);
+	return r < 0 ? r : set_space(tasks, event->pid, event->key, 0);
+}
+
+int tasks_build(struct tasks *tasks, struct side_event *events, size_t count)
+{
+	uint64_t key = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < count; i++)
+		events[i].sequence = (uint32_t)i;
+	if (count > 1)
+		qsort(events, count, sizeof(*events), compare_events);
+	tasks->maps.version = 1;
+	for (size_t i = 0; i < count && r == 0; i++) {
+		if (events[i].key != key)
+			map_store_step(&tasks->maps);
+		key = events[i].key;
+		if (events[i].kind == SIDE_MMAP)
+			r = replay_mmap(tasks, &events[i]);
+		else if (events[i].kind == SIDE_COMM)
+			r = replay_comm(tasks, &events[i]);
+		else
+			r = replay_fork(tasks, &events[i]);
+	}
+	return r;
+}
+
+void tasks_fini(struct tasks *tasks)
+{
+	vec_for_each(&tasks->processes, process)
+		vec_fini(&process->versions);
+	vec_for_each(&tasks->threads, thread)
+		vec_fini(&thread->versions);
+	vec_fini(&tasks->processes);
+	vec_fini(&tasks->threads);
+	u64_map_fini(&tasks->process_index);
+	u64_map_fini(&tasks->thread_index);
+	map_store_fini(&tasks->maps);
+}
+
+/* The root at key; narrows the range in which the answer holds. */
+static uint32_t space_at(const struct tasks *tasks, int32_t pid, uint64_t key, struct task *range)
+{
+	const struct process *process;
+	size_t low = 0, high;
+	uint32_t index;
+
+	if (!u64_map_get(&tasks->process_index, (uint32_t)pid, &index))
+		return 0;
+	process = &tasks->processes.data[index];
+	high = process->versions.len;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (process->versions.data[middle].key <= key)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < process->versions.len)
+		range->until = MIN(range->until, process->versions.data[low].key);
+	if (low == 0)
+		return 0;
+	range->from = MAX(range->from, process->versions.data[low - 1].key);
+	return process->versions.data[low - 1].root;
+}
+
+static uint32_t comm_at(const struct tasks *tasks, int32_t tid, uint64_t key, struct task *range)
+{
+	const struct thread *thread;
+	size_t low = 0, high;
+	uint32_t index;
+
+	if (!u64_map_get(&tasks->thread_index, (uint32_t)tid, &index))
+		return 0;
+	thread = &tasks->threads.data[index];
+	high = thread->versions.len;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (thread->versions.data[middle].key <= key)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < thread->versions.len)
+		range->until = MIN(range->until, thread->versions.data[low].key);
+	if (low == 0)
+		return 0;
+	range->from = MAX(range->from, thread->versions.data[low - 1].key);
+	return thread->versions.data[low - 1].comm;
+}
+
+void tasks_at(const struct tasks *tasks, int32_t pid, int32_t tid, uint64_t key, struct task *ret)
+{
+	struct task task = {.from = 0, .until = UINT64_MAX};
+
+	task.comm = comm_at(tasks, tid, key, &task);
+	if (task.comm == 0 && tid != pid)
+		task.comm = comm_at(tasks, pid, key, &task);
+	task.root = pid >= 0 ? space_at(tasks, pid, key, &task) : 0;
+	task.kernel_root = space_at(tasks, PID_KERNEL, key, &task);
+	task.guest_root = space_at(tasks, PID_GUEST_KERNEL, key, &task);
+	*ret = task;
+}

@@ -1,0 +1,50 @@
+/*
+ * Records one after another: reads a range of a file through one buffer, unpacks COMPRESSED records
+ * in between and steps over the payloads of AUXTRACE and TRACING_DATA. Memory does not grow with
+ * the file.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compress.h"
+#include "sample/perfdata.h"
+
+/* A simpleperf record may be larger; it is delivered with its first bytes. */
+#define WALK_WINDOW_BYTES (256u << 10)
+
+struct record {
+	struct record_header header;
+	const uint8_t *body; /* behind the header; valid until the next step */
+	size_t body_size;    /* less than header.size - 8 only for records larger than the window */
+	uint64_t offset;     /* in the file; of the packed record for those that were inside one */
+	uint64_t sequence;   /* counts all records of the file */
+};
+
+struct walk {
+	int fd;
+	bool swap;
+	bool open_end; /* the end is where the file happens to end: nothing promised the bytes */
+	uint64_t offset, end, sequence;
+
+	uint8_t *window;
+	uint64_t window_offset;
+	size_t window_size;
+
+	struct zstd_stream *zstd;
+	struct str unpacked;
+	size_t unpacked_pos;
+	uint64_t packed_offset;
+	bool packed; /* a packed record was seen */
+
+	uint64_t missing_bytes; /* of a record that the end cuts */
+	char problem[160];      /* why the walk ended early, or "" */
+};
+
+int walk_init(struct walk *walk, int fd, uint64_t offset, uint64_t end, bool swap);
+void walk_fini(struct walk *walk);
+/* Another range, with the buffers kept. */
+void walk_range(struct walk *walk, int fd, uint64_t offset, uint64_t end, uint64_t sequence);
+/* 1: a record, 0: the end or damage (problem), negative errno: reading failed or no memory. */
+int walk_next(struct walk *walk, struct record *ret);

@@ -1,0 +1,43 @@
+/* Builds small perf.data files byte by byte, in either byte order, for the tests of the reader. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/str.h"
+
+struct builder {
+	struct str bytes;
+	bool big; /* big-endian */
+	uint64_t sample_type;
+	size_t record; /* where the open record begins */
+};
+
+void put8(struct builder *b, uint8_t v);
+void put16(struct builder *b, uint16_t v);
+void put32(struct builder *b, uint32_t v);
+void put64(struct builder *b, uint64_t v);
+void put_text(struct builder *b, const char *text, size_t size); /* padded with zeros to size */
+void patch64(struct builder *b, size_t at, uint64_t v);
+
+void record_begin(struct builder *b, uint32_t type, uint16_t misc);
+void record_end(struct builder *b);
+/* pid, tid and time at the end of records other than samples. */
+void put_sample_id(struct builder *b, uint32_t pid, uint32_t tid, uint64_t time);
+
+/* A 104-byte header, one 64-byte attribute of cpu-clock with one id; records follow. */
+void file_begin(struct builder *b, uint64_t sample_type);
+/* Completes the header's data size. */
+void file_end(struct builder *b);
+/* The 16-byte header of pipe mode and a HEADER_ATTR record. */
+void pipe_begin(struct builder *b, uint64_t sample_type);
+
+void put_comm(struct builder *b, uint32_t pid, uint32_t tid, const char *comm, bool exec,
+	      uint64_t time);
+void put_fork(struct builder *b, uint32_t pid, uint32_t ppid, uint32_t tid, uint32_t ptid,
+	      uint64_t time);
+void put_mmap(struct builder *b, uint16_t misc, uint32_t pid, uint64_t start, uint64_t len,
+	      uint64_t pgoff, const char *path, uint64_t time);
+/* The chain's entries end with 0. */
+void put_sample(struct builder *b, uint16_t misc, uint32_t pid, uint32_t tid, uint64_t time,
+		uint64_t ip, const uint64_t *chain);
