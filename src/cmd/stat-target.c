@@ -14,6 +14,7 @@
 #include "base/util.h"
 #include "cmd/stat.h"
 
+#define CGROUP1_MAGIC 0x27e0eb
 #define CGROUP2_MAGIC 0x63677270
 
 static int read_number(const char *path, int fallback)
@@ -214,27 +215,28 @@ static int for_each_id(struct stat_job *job, const char *list, const char *optio
 	return job->target.places.len ? 0 : err_set(err, -EINVAL, "%s: the list is empty", option);
 }
 
-/* The folder of a cgroup: as given, below the unified hierarchy, or below perf_event's own of
- * version 1. */
+/* The folder of a cgroup: as given, or below where the hierarchy that perf_event belongs to is
+ * mounted. */
 static int open_cgroup(const char *name, struct err *err)
 {
-	static const char *const roots[] = {"/sys/fs/cgroup/", "/sys/fs/cgroup/perf_event/",
-					    "/sys/fs/cgroup/unified/"};
+	static const char *const roots[] = {"", "/sys/fs/cgroup/perf_event", "/sys/fs/cgroup",
+					    "/sys/fs/cgroup/unified"};
 	struct statfs fs;
 	char path[4096];
 
 	for (size_t i = 0; i < ARRAY_LEN(roots); i++) {
 		int fd;
 
-		snprintf(path, sizeof(path), "%s%s",
-			 str_prefix(name, "/sys/", NULL) ? "" : roots[i],
-			 name + (name[0] == '/' && !str_prefix(name, "/sys/", NULL)));
+		if (i == 0 && !str_prefix(name, "/sys/", NULL))
+			continue;
+		snprintf(path, sizeof(path), "%s%s%s", roots[i], name[0] == '/' ? "" : "/", name);
 		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fd >= 0 && fstatfs(fd, &fs) == 0 &&
-		    (fs.f_type == CGROUP2_MAGIC || i == 1 || path[0] == '/'))
+		if (fd < 0)
+			continue;
+		if (fstatfs(fd, &fs) == 0 &&
+		    (fs.f_type == CGROUP2_MAGIC || fs.f_type == CGROUP1_MAGIC))
 			return fd;
-		if (fd >= 0)
-			close(fd);
+		close(fd);
 	}
 	return err_set(err, -ENOENT, "--for-each-cgroup: no cgroup '%s' below /sys/fs/cgroup",
 		       name);
