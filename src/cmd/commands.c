@@ -9,11 +9,13 @@
 #include "cmd/command.h"
 
 extern const struct command command_completion, command_help, command_stat, command_version;
+extern const struct command command_convert;
 
 const struct command *const commands[] = {
 	/* Why is it slow? */
 	&command_stat,
 	/* Where is the time going? */
+	&command_convert,
 	/* About culprit itself. */
 	&command_help,
 	&command_completion,

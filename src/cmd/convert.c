@@ -1,0 +1,287 @@
+/* culprit convert: from one profile format to another. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/util.h"
+#include "cmd/command.h"
+#include "cmd/input.h"
+#include "cmd/option.h"
+#include "profile/pprof.h"
+#include "profile/speedscope.h"
+
+struct convert_options {
+	const char *output, *to, *from, *value, *root;
+	bool annotate;
+	uint64_t max_bytes;
+};
+
+struct conversion {
+	const struct convert_options *options;
+	const struct profile *profile;
+	const char *title;
+	struct folded_options folded;
+};
+
+static int to_pprof(const struct conversion *c, struct str *out, struct err *err)
+{
+	return pprof_write(c->profile, out, err);
+}
+
+static int to_raw_pprof(const struct conversion *c, struct str *out, struct err *err)
+{
+	return pprof_encode(c->profile, out, err);
+}
+
+static int to_folded(const struct conversion *c, struct str *out, struct err *err)
+{
+	return folded_write(c->profile, &c->folded, out, err);
+}
+
+static int to_speedscope(const struct conversion *c, struct str *out, struct err *err)
+{
+	return speedscope_write(c->profile, c->title, out, err);
+}
+
+struct writer {
+	const char *name; /* of --to */
+	bool binary;
+	int (*write)(const struct conversion *c, struct str *out, struct err *err);
+};
+
+static const struct writer writers[] = {
+	{"pprof", true, to_pprof},
+	{"pprof-raw", true, to_raw_pprof},
+	{"folded", false, to_folded},
+	{"speedscope", false, to_speedscope},
+};
+
+static const struct {
+	const char *ending, *writer;
+} endings[] = {
+	{".pb.gz", "pprof"},
+	{".pprof", "pprof"},
+	{".pb", "pprof-raw"},
+	{".folded", "folded"},
+	{".collapsed", "folded"},
+	{".txt", "folded"},
+	{".speedscope.json", "speedscope"},
+};
+
+static const struct writer *find_writer(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(writers); i++)
+		if (strcmp(writers[i].name, name) == 0)
+			return &writers[i];
+	return NULL;
+}
+
+static int choose_writer(const struct convert_options *o, const struct writer **ret,
+			 struct err *err)
+{
+	size_t len = strlen(o->output);
+
+	if (o->to) {
+		*ret = find_writer(o->to);
+		return *ret ? 0
+			    : err_set(err, -EINVAL,
+				      "--to %s: pprof, pprof-raw, folded or speedscope", o->to);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
+		size_t ending = strlen(endings[i].ending);
+
+		if (len >= ending && strcmp(o->output + len - ending, endings[i].ending) == 0) {
+			*ret = find_writer(endings[i].writer);
+			return 0;
+		}
+	}
+	return err_set(err, -EINVAL,
+		       "%s: the ending does not tell a format (.pb.gz .pb .folded .txt "
+		       ".speedscope.json); say --to",
+		       o->output);
+}
+
+static int choose_input(const struct convert_options *o, struct input_options *ret, struct err *err)
+{
+	static const enum input_format formats[] = {INPUT_RECORDING, INPUT_PPROF, INPUT_FOLDED};
+
+	ret->max_bytes = o->max_bytes;
+	if (!o->from)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(formats); i++)
+		if (strcmp(o->from, input_format_name(formats[i])) == 0) {
+			ret->format = formats[i];
+			return 0;
+		}
+	return err_set(err, -EINVAL, "--from %s: recording, pprof or folded", o->from);
+}
+
+static int choose_root(const char *name, enum folded_root *ret, struct err *err)
+{
+	static const char *const names[] = {"none", "comm", "pid",
+					    "tid"}; /* in the order of the enum */
+
+	*ret = FOLDED_ROOT_COMM;
+	for (size_t i = 0; name && i < ARRAY_LEN(names); i++)
+		if (strcmp(name, names[i]) == 0) {
+			*ret = (enum folded_root)i;
+			return 0;
+		}
+	return name ? err_set(err, -EINVAL, "--root %s: none, comm, pid or tid", name) : 0;
+}
+
+static int choose_value(struct conversion *c, struct err *err)
+{
+	struct str have = {0};
+	int r;
+
+	c->folded.value = -1;
+	if (!c->options->value)
+		return 0;
+	c->folded.value = profile_find_value(c->profile, c->options->value);
+	if (c->folded.value >= 0)
+		return 0;
+	for (size_t i = 0; i < c->profile->value_types.len; i++)
+		str_printf(&have, "%s%s", i > 0 ? " " : "",
+			   strtab_text(&c->profile->strings, c->profile->value_types.data[i].type));
+	r = err_set(err, -EINVAL, "--value %s: the profile has: %s", c->options->value,
+		    str_text(&have));
+	str_fini(&have);
+	return r;
+}
+
+static int deliver(const struct command *self, const char *path, const struct writer *writer,
+		   const struct str *text)
+{
+	struct err err = {0};
+	int r;
+
+	if (strcmp(path, "-") != 0) {
+		r = file_write_atomic(path, text->data, text->len, 0644, &err);
+		return r < 0 ? cmd_fail(self, r, &err) : EXIT_DONE;
+	}
+	if (writer->binary && isatty(STDOUT_FILENO))
+		return cmd_failf(
+			self,
+			"standard output is a terminal; pprof is not for reading: say -o FILE");
+	return cmd_write_stdout(self, str_text(text), text->len);
+}
+
+static int convert(const struct command *self, const struct convert_options *o, const char *in)
+{
+	struct input_options input = {0};
+	struct conversion c = {.options = o, .title = strcmp(in, "-") == 0 ? "standard input" : in};
+	const struct writer *writer;
+	struct input_info info;
+	struct profile profile;
+	struct str text = {0};
+	struct err err = {0};
+	int r, status;
+
+	c.folded.annotate = o->annotate;
+	r = choose_writer(o, &writer, &err);
+	if (r == 0)
+		r = choose_root(o->root, &c.folded.root, &err);
+	if (r == 0)
+		r = choose_input(o, &input, &err);
+	if (r == 0)
+		r = input_profile(in, &input, &profile, &info, &err);
+	if (r < 0)
+		return cmd_fail(self, r, &err);
+	input_warn(self, in, &info);
+	c.profile = &profile;
+	r = choose_value(&c, &err);
+	if (r == 0)
+		r = writer->write(&c, &text, &err);
+	status = r < 0 ? cmd_fail(self, r, &err) : deliver(self, o->output, writer, &text);
+	str_fini(&text);
+	profile_fini(&profile);
+	return status;
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+	struct convert_options options = {.output = "-"};
+	int first = options_parse(self, &options, argc, argv);
+
+	if (argc - first != 1)
+		return cmd_failf(self, "%s; usage: culprit convert IN -o OUT",
+				 argc == first ? "which file?" : "one input at a time");
+	if (strcmp(options.output, "-") == 0 && !options.to)
+		return cmd_failf(self,
+				 "say where to with -o OUT, or --to NAME for standard output");
+	return convert(self, &options, argv[first]);
+}
+
+static const struct option_spec convert_specs[] = {
+	{.kind = OPTION_TEXT,
+	 .short_name = 'o',
+	 .name = "output",
+	 .arg = "OUT",
+	 .help = "The file to write; - is standard output. Its ending chooses the format: .pb.gz "
+		 "and .pprof "
+		 "pprof, .pb pprof without gzip, .folded, .collapsed and .txt folded stacks, "
+		 ".speedscope.json speedscope.",
+	 .offset = offsetof(struct convert_options, output),
+	 .complete = "@file"},
+	{.kind = OPTION_TEXT,
+	 .name = "to",
+	 .arg = "NAME",
+	 .help = "The format to write, whatever OUT is called: pprof, pprof-raw, folded or "
+		 "speedscope.",
+	 .offset = offsetof(struct convert_options, to),
+	 .complete = "pprof pprof-raw folded speedscope"},
+	{.kind = OPTION_TEXT,
+	 .name = "from",
+	 .arg = "NAME",
+	 .help = "The format of the input, when its content should not be asked: recording, pprof "
+		 "or folded.",
+	 .offset = offsetof(struct convert_options, from),
+	 .complete = "recording pprof folded"},
+	OPT_SIZE(0, "max-size", "SIZE", struct convert_options, max_bytes,
+		 "How much a compressed file, a pprof message or a pipe may hold (256M)."),
+	OPT_HEADING("Folded stacks"),
+	OPT_TEXT(0, "value", "TYPE", struct convert_options, value,
+		 "The value to count (samples, cpu, alloc_space ...); the profile's default when "
+		 "not said."),
+	{.kind = OPTION_TEXT,
+	 .name = "root",
+	 .arg = "WHAT",
+	 .help = "The first frame: comm (the default), pid (comm-PID), tid (comm-PID/TID) or none. "
+		 "A profile "
+		 "without these labels has no such frame.",
+	 .offset = offsetof(struct convert_options, root),
+	 .complete = "comm pid tid none"},
+	OPT_FLAG(0, "annotate", struct convert_options, annotate,
+		 "Mark kernel frames with _[k], JIT frames with _[j] and inlined ones with _[i]."),
+	OPT_END,
+};
+
+const struct command command_convert = {
+	.name = "convert",
+	.args = "[OPTIONS] IN -o OUT",
+	.summary = "Turn a recording or profile into another format",
+	.details = "Reads a recording (perf.data), a pprof profile or folded stacks, from a file "
+		   "or, with -, "
+		   "from standard input, and writes it in another format. What the input is "
+		   "follows from its "
+		   "content; gzip and zstd are taken off.\n\n"
+		   "pprof keeps everything: labels, all values, addresses, mappings with build "
+		   "ids, inlined "
+		   "functions and source lines. Folded stacks keep names and one value, equal "
+		   "stacks added up. "
+		   "A folded input with two counts on every line (a difference of two profiles) "
+		   "becomes a "
+		   "profile with the values before and after.\n\n"
+		   "Lines of folded text without a count are left out and counted in a warning. "
+		   "Nothing is "
+		   "written when the input is damaged.",
+	.examples = "culprit convert perf.data -o profile.pb.gz\n"
+		    "\tgo tool pprof, Parca and Pyroscope read the result\n"
+		    "culprit convert cpu.pb.gz -o cpu.folded --annotate\n"
+		    "\tone line per stack, kernel frames marked\n"
+		    "stackcollapse-perf.pl out.perf | culprit convert - --to pprof > out.pb.gz\n"
+		    "\tfrom a pipe to a pipe\n",
+	.options = convert_specs,
+	.run = run,
+};

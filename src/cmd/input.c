@@ -1,0 +1,226 @@
+#include "cmd/input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/compress.h"
+#include "base/file.h"
+#include "base/util.h"
+#include "cmd/command.h"
+#include "profile/pprof.h"
+
+/* The bytes of an input: mapped when it is a regular file, else read into memory. */
+struct content {
+	const char *name;
+	const uint8_t *data;
+	size_t size;
+	struct file_map map;
+	char *owned;
+	struct str plain; /* decompressed */
+};
+
+static void content_fini(struct content *content)
+{
+	file_map_close(&content->map);
+	free(content->owned);
+	str_fini(&content->plain);
+}
+
+const char *input_format_name(enum input_format format)
+{
+	switch (format) {
+	case INPUT_RECORDING:
+		return "recording";
+	case INPUT_PPROF:
+		return "pprof";
+	case INPUT_FOLDED:
+		return "folded";
+	default:
+		return "unknown";
+	}
+}
+
+/* Everything that fd gives, at most max bytes. */
+static int read_stream(int fd, size_t max, struct content *content, struct err *err)
+{
+	int r = fd_read_all(fd, max, &content->owned, &content->size);
+
+	if (r == -EFBIG)
+		return err_set(err, r,
+			       "%s: more than %zu MB from a pipe; --max-size raises the limit",
+			       content->name, max >> 20);
+	if (r < 0)
+		return err_set(err, r, "%s: %s", content->name, strerrordesc_np(-r));
+	content->data = (const uint8_t *)content->owned;
+	return 0;
+}
+
+static int content_from_fd(int fd, size_t max, struct content *content, struct err *err)
+{
+	struct stat st;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return err_set(err, -errno, "%s: %s", content->name, strerrordesc_np(errno));
+	if (S_ISDIR(st.st_mode))
+		return err_set(err, -EISDIR, "%s: is a directory", content->name);
+	if (!S_ISREG(st.st_mode) || lseek(fd, 0, SEEK_CUR) > 0)
+		return read_stream(fd, max, content, err);
+	r = file_map_fd(fd, &content->map);
+	if (r < 0)
+		return err_set(err, r, "%s: %s", content->name, strerrordesc_np(-r));
+	content->data = content->map.data;
+	content->size = content->map.size;
+	return 0;
+}
+
+static int content_open(const char *path, size_t max, struct content *content, struct err *err)
+{
+	CLEANUP_CLOSE int fd = -1;
+
+	if (strcmp(path, "-") == 0)
+		return content_from_fd(STDIN_FILENO, max, content, err);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return err_set(err, -errno, "%s: %s", path, strerrordesc_np(errno));
+	return content_from_fd(fd, max, content, err);
+}
+
+/* Takes the wrapping off, once. */
+static int content_unpack(struct content *content, size_t max, struct err *err)
+{
+	struct err words = {0};
+	int r;
+
+	if (content->size >= 2 && memcmp(content->data, "\x1f\x8b", 2) == 0)
+		r = gzip_inflate(content->data, content->size, max, &content->plain, &words);
+	else if (content->size >= 4 && memcmp(content->data, "\x28\xb5\x2f\xfd", 4) == 0)
+		r = zstd_decompress(content->data, content->size, max, &content->plain, &words);
+	else
+		return 0;
+	if (r == -EFBIG)
+		return err_set(
+			err, r,
+			"%s: more than %zu MB when decompressed; --max-size raises the limit",
+			content->name, max >> 20);
+	if (r < 0)
+		return err_set(err, r, "%s: %s", content->name, err_text(&words, r));
+	content->data = (const uint8_t *)content->plain.data;
+	content->size = content->plain.len;
+	return 0;
+}
+
+static enum input_format detect(const struct content *content)
+{
+	if (content->size >= 8 && (memcmp(content->data, "PERFILE2", 8) == 0 ||
+				   memcmp(content->data, "2ELIFREP", 8) == 0 ||
+				   memcmp(content->data, "PERFFILE", 8) == 0))
+		return INPUT_RECORDING;
+	if (folded_detect(content->data, content->size))
+		return INPUT_FOLDED;
+	if (pprof_detect(content->data, content->size))
+		return INPUT_PPROF;
+	return INPUT_DETECT;
+}
+
+/* What well-known files that are no profile of ours are, for the message. */
+static const char *foreign_format(const struct content *content)
+{
+	static const struct {
+		const char *magic;
+		unsigned len;
+		const char *what;
+	} known[] = {
+		{"\x7f"
+		 "ELF",
+		 4, "an ELF object"},
+		{"FLR\0", 4, "a Java Flight Recorder recording"},
+		{"heap profile:", 13, "a text heap profile of gperftools or an old Go"},
+		{"--- heap", 8, "a text heap profile"},
+		{"--- contention", 14, "a text contention profile"},
+		{"--- threadz", 11, "a text thread profile"},
+		{"goroutine profile:", 18, "a text goroutine profile"},
+		{"threadcreate profile:", 21, "a text thread profile"},
+		{"\0\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0", 16, "a binary CPU profile of gperftools"},
+		{"{", 1, "JSON"},
+		{"<", 1, "XML or HTML"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (content->size >= known[i].len &&
+		    memcmp(content->data, known[i].magic, known[i].len) == 0)
+			return known[i].what;
+	return NULL;
+}
+
+static int unknown_format(const struct content *content, struct err *err)
+{
+	const char *foreign = foreign_format(content);
+
+	if (content->size == 0)
+		return err_set(err, -ENODATA, "%s: is empty", content->name);
+	return err_set(err, -EBADMSG, "%s: %s%s; perf.data, pprof and folded stacks can be read",
+		       content->name, foreign ? "this is " : "unknown format",
+		       foreign ? foreign : "");
+}
+
+static int read_content(const struct content *content, const struct input_options *options,
+			size_t max, struct profile *profile, struct input_info *info,
+			struct err *err)
+{
+	struct err words = {0};
+	int r;
+
+	info->format = options->format == INPUT_DETECT ? detect(content) : options->format;
+	switch (info->format) {
+	case INPUT_PPROF:
+		r = pprof_read(content->data, content->size, max, profile, &words);
+		break;
+	case INPUT_FOLDED:
+		r = folded_read(content->data, content->size, profile, &info->folded, &words);
+		break;
+	case INPUT_RECORDING:
+		r = err_set(&words, -ENOTSUP, "recordings cannot be read by this build");
+		break;
+	default:
+		return unknown_format(content, err);
+	}
+	return r < 0 ? err_set(err, r, "%s: %s", content->name, err_text(&words, r)) : 0;
+}
+
+int input_profile(const char *path, const struct input_options *options, struct profile *ret,
+		  struct input_info *ret_info, struct err *err)
+{
+	size_t max = options->max_bytes ? (size_t)options->max_bytes : (size_t)INPUT_MAX_BYTES;
+	struct content content = {.name = strcmp(path, "-") == 0 ? "standard input" : path};
+	struct input_info info = {0};
+	int r = content_open(path, max, &content, err);
+
+	if (r == 0)
+		r = content_unpack(&content, max, err);
+	if (r == 0)
+		r = read_content(&content, options, max, ret, &info, err);
+	content_fini(&content);
+	if (r == 0 && ret_info)
+		*ret_info = info;
+	return r;
+}
+
+void input_warn(const struct command *self, const char *path, const struct input_info *info)
+{
+	const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+
+	if (info->folded.bad_lines > 0)
+		cmd_warnf(self, "%s: %llu of %llu lines left out; the first is line %llu: %s", name,
+			  (unsigned long long)info->folded.bad_lines,
+			  (unsigned long long)info->folded.lines,
+			  (unsigned long long)info->folded.first_bad_line,
+			  info->folded.first_bad_reason);
+	if (info->folded.fractions)
+		cmd_warnf(self,
+			  "%s: counts with fractions are rounded; the total is right to within 1",
+			  name);
+}

@@ -1,0 +1,54 @@
+/*
+ * Opens anything that can be seen as a profile: a recording (perf.data), pprof, folded stacks;
+ * plain, gzip or zstd. The content decides what it is, never the name.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "profile/folded.h"
+#include "profile/profile.h"
+#include "sample/collect.h"
+
+enum input_format {
+	INPUT_DETECT,
+	INPUT_RECORDING,
+	INPUT_PPROF,
+	INPUT_FOLDED,
+};
+
+#define INPUT_MAX_BYTES (UINT64_C(256) << 20)
+
+struct input_options {
+	enum input_format format; /* INPUT_DETECT: look at the content */
+	/*
+	 * Limit for what has to be held in memory: decompressed files, pprof messages, and
+	 * everything from a pipe. 0: INPUT_MAX_BYTES. Regular files of folded text and recordings
+	 * have no limit.
+	 */
+	uint64_t max_bytes;
+	struct collect_options collect; /* recordings only */
+};
+
+struct input_info {
+	enum input_format format;
+	struct folded_info folded;    /* INPUT_FOLDED */
+	struct session_stats session; /* INPUT_RECORDING: what was lost or is missing */
+};
+
+/*
+ * path "-" is standard input, which may be a pipe. Initializes and fills *ret; it and *ret_info
+ * (may be NULL) are untouched on failure. Errors begin with the path ("standard input" for "-").
+ */
+int input_profile(const char *path, const struct input_options *options, struct profile *ret,
+		  struct input_info *ret_info, struct err *err);
+
+/* "recording", "pprof", "folded". */
+const char *input_format_name(enum input_format format);
+
+struct command;
+
+/* The remarks that the command owes its user about what was read, as warnings on stderr. */
+void input_warn(const struct command *self, const char *path, const struct input_info *info);

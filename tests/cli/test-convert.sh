@@ -1,0 +1,145 @@
+#!/bin/bash
+# culprit convert: formats in and out, what other tools make of the output, and damaged input.
+. "$(dirname "$0")/lib.sh"
+plan_begin
+
+data=${CULPRIT_TEST_DATA:-}
+
+printf 'main;parse;read_[k] 3\nmain;parse 2\r\n\n# a remark\nmain;work;fast_[i] 5\nno count here\n' >in.folded
+printf 'main;parse 2\nmain;parse;read_[k] 3\nmain;work;fast_[i] 5\n' >want.folded
+check "folded to pprof" "$CULPRIT" convert in.folded -o out.pb.gz
+check_match "bad lines are counted" '1 of 4 lines left out; the first is line 6: no count' "$CULPRIT" convert in.folded -o out.pb.gz
+check "pprof back to folded" "$CULPRIT" convert out.pb.gz -o back.folded --annotate
+check "nothing was lost on the way" cmp want.folded back.folded
+check "without marks the names stand alone" bash -c "'$CULPRIT' convert out.pb.gz -o - --to folded | grep -qx 'main;parse;read 3'"
+check "the same input gives the same bytes" bash -c "'$CULPRIT' convert out.pb.gz --to pprof | cmp - out.pb.gz"
+check "a raw message" bash -c "'$CULPRIT' convert out.pb.gz --output out.pb && gzip -dc out.pb.gz | cmp - out.pb"
+check "a raw message is read" bash -c "'$CULPRIT' convert out.pb --to folded --annotate | cmp - want.folded"
+check "--to overrides the ending" bash -c "'$CULPRIT' convert out.pb -o x.txt --to pprof-raw && cmp x.txt out.pb"
+check "several gzip members" bash -c "(head -c 40 out.pb | gzip -c; tail -c +41 out.pb | gzip -c) | '$CULPRIT' convert - --to folded --annotate | cmp - want.folded"
+if have zstd; then
+	check "zstd" bash -c "zstd -qc out.pb | '$CULPRIT' convert - --to folded --annotate | cmp - want.folded"
+else
+	skip "zstd" "no zstd program"
+fi
+check "a pipe to a pipe" bash -c "cat in.folded | '$CULPRIT' convert - --to pprof 2>/dev/null | cmp - out.pb.gz"
+check "compressed folded text" bash -c "gzip -c want.folded | '$CULPRIT' convert - --to folded --annotate | cmp - want.folded"
+check "--from" "$CULPRIT" convert --from folded in.folded -o x.pb.gz
+check_fails "--from that does not fit" 'in.folded: ' "$CULPRIT" convert --from pprof in.folded -o x.pb.gz
+check_fails "unknown --from" 'recording, pprof or folded' "$CULPRIT" convert --from jfr in.folded -o x.pb.gz
+check_fails "unknown --to" 'pprof, pprof-raw, folded' "$CULPRIT" convert in.folded -o x --to png
+check_fails "an ending that tells nothing" 'say --to' "$CULPRIT" convert in.folded -o x.dat
+check_fails "no output" 'say where to' "$CULPRIT" convert in.folded
+check_fails "no input" 'which file' "$CULPRIT" convert -o x.folded
+check_fails "two inputs" 'one input' "$CULPRIT" convert in.folded in.folded -o x.folded
+
+printf 'main;a 1 2\nmain;b 0 5\n' >diff.folded
+check "two columns stay two" bash -c "'$CULPRIT' convert diff.folded -o d.pb.gz && '$CULPRIT' convert d.pb.gz --to folded | cmp - diff.folded"
+check_match "--value picks one" '^main;a 1$' "$CULPRIT" convert d.pb.gz --to folded --value before
+check_fails "--value that is not there" 'before after' "$CULPRIT" convert d.pb.gz --to folded --value heap
+for root in none comm pid tid; do
+	check "--root $root without such labels" bash -c "'$CULPRIT' convert out.pb --to folded --annotate --root $root | cmp - want.folded"
+done
+check_fails "unknown --root" 'none, comm, pid or tid' "$CULPRIT" convert out.pb --to folded --root host
+
+check "speedscope" "$CULPRIT" convert out.pb.gz -o out.speedscope.json
+if have python3; then
+	check "speedscope: weights and frames add up" python3 - <<-'EOF'
+		import json
+		d = json.load(open("out.speedscope.json"))
+		p = d["profiles"][d["activeProfileIndex"]]
+		names = [f["name"] for f in d["shared"]["frames"]]
+		stacks = {";".join(names[i] for i in s): w for s, w in zip(p["samples"], p["weights"])}
+		assert stacks == {"main;parse;read": 3, "main;parse": 2, "main;work;fast": 5}, stacks
+		assert p["type"] == "sampled" and p["endValue"] == 10 and p["startValue"] == 0
+	EOF
+else
+	skip "speedscope: weights and frames add up" "no python3"
+fi
+
+# Damaged input: one line, status 1, nothing written.
+: >empty
+head -c 5000 /dev/urandom >random
+check_fails "empty" 'empty: is empty' "$CULPRIT" convert empty -o x.pb
+check_fails "random bytes" 'random: ' "$CULPRIT" convert random -o x.pb
+check_fails "a directory" 'directory' "$CULPRIT" convert . -o x.pb
+check_fails "a missing file" 'No such file' "$CULPRIT" convert missing -o x.pb
+check_fails "an ELF object" 'ELF' "$CULPRIT" convert "$CULPRIT" -o x.pb
+check_fails "JSON" 'JSON' "$CULPRIT" convert out.speedscope.json -o x.pb
+check_fails "two messages in a row" 'two profiles one after the other' bash -c "cat out.pb out.pb | '$CULPRIT' convert - -o x.pb"
+check_fails "two files in a row" 'two profiles one after the other' bash -c "cat out.pb.gz out.pb.gz | '$CULPRIT' convert - -o x.pb"
+check_fails "text without counts" 'unknown format' bash -c "echo hello world | '$CULPRIT' convert - -o x.pb"
+check_fails "a folder that is not there" 'no-such' "$CULPRIT" convert out.pb -o no-such/x.pb
+printf '\012\004\010\001\020\002\062\377\377\377\377\007' >liar
+check_fails "a length that lies" 'at byte 6 says .* bytes, only' "$CULPRIT" convert --from pprof liar -o x.pb
+head -c 300M /dev/zero | gzip -1 >bomb.gz
+check_fails "a bomb stops at the limit" 'more than 256 MB' bash -c "ulimit -v 1500000; '$CULPRIT' convert bomb.gz -o x.pb"
+check_fails "--max-size lowers it" 'more than 1 MB when' bash -c "ulimit -v 300000; '$CULPRIT' convert bomb.gz --max-size 1M -o x.pb"
+check_fails "an endless pipe" 'more than 4 MB from a pipe' bash -c "yes 'a;b 1' | '$CULPRIT' convert - --max-size 4M -o x.pb"
+check "nothing was written" test ! -e x.pb
+
+size=$(stat -c %s out.pb)
+wrong=
+for ((cut = 1; cut < size; cut++)); do
+	head -c "$cut" out.pb >cut.pb
+	output=$( (ulimit -v 300000; "$CULPRIT" convert cut.pb --from pprof -o cut.out.pb) 2>&1)
+	status=$?
+	# A cut between two fields may leave a smaller, valid message.
+	if [ "$status" -gt 1 ] || { [ "$status" -eq 1 ] && [ "$(printf '%s\n' "$output" | wc -l)" -ne 1 ]; }; then
+		wrong="$wrong $cut"
+	fi
+done
+if [ -z "$wrong" ]; then ok "cut anywhere: one line or a valid rest"; else not_ok "cut anywhere" "at:$wrong"; fi
+size=$(stat -c %s out.pb.gz)
+wrong=
+for ((cut = 1; cut < size; cut++)); do
+	head -c "$cut" out.pb.gz >cut.pb.gz
+	"$CULPRIT" convert cut.pb.gz -o x.pb >/dev/null 2>&1
+	[ $? -eq 1 ] || wrong="$wrong $cut"
+done
+if [ -z "$wrong" ]; then ok "a cut gzip is refused"; else not_ok "a cut gzip is refused" "at:$wrong"; fi
+
+# Other tools read what we write, and see the same.
+go=$(command -v go || true)
+if [ -z "$go" ]; then
+	skip "go tool pprof reads it" "no go"
+elif ! "$go" tool pprof -top out.pb.gz >top 2>&1; then
+	not_ok "go tool pprof reads it" "$(cat top)"
+else
+	check "go tool pprof: the total" grep -q ' of 10 total' top
+	check "go tool pprof: kernel name" grep -q ' read$' top
+fi
+top_of() { # everything but the name of the file
+	"$go" tool pprof -top -nodecount=1000 -sample_index="$2" "$1" 2>/dev/null | grep -vE '^(File|Build ID):'
+}
+if [ -z "$go" ] || [ -z "$data" ]; then
+	skip "real profiles look the same to go tool pprof" "needs go and CULPRIT_TEST_DATA"
+else
+	count=0
+	wrong=
+	for file in "$data"/sampling/pprof/parca/*.pb.gz "$data"/profiles/parca-dev_parca/pprof/*.pb.gz; do
+		[ -r "$file" ] || continue
+		if ! "$CULPRIT" convert "$file" -o real.pb.gz 2>error; then
+			wrong="$wrong $file: $(cat error)"
+			continue
+		fi
+		count=$((count + 1))
+		[ "$(top_of "$file" 0)" = "$(top_of real.pb.gz 0)" ] || wrong="$wrong $file"
+	done
+	if [ -z "$wrong" ] && [ "$count" -gt 0 ]; then ok "$count real profiles look the same to go tool pprof"; else not_ok "real profiles look the same to go tool pprof" "$count read, wrong:$wrong"; fi
+fi
+if [ -z "$data" ]; then
+	skip "every pprof file is read or refused with one line" "no CULPRIT_TEST_DATA"
+else
+	count=0
+	wrong=
+	while IFS= read -r file; do
+		count=$((count + 1))
+		"$CULPRIT" convert "$file" -o all.pb.gz >all.out 2>&1
+		status=$?
+		if [ "$status" -gt 1 ] || [ "$(wc -l <all.out)" -ne "$status" ]; then wrong="$wrong $file"; fi
+	done < <(find "$data/profiles" "$data/sampling/pprof" -name '*.pb.gz')
+	if [ -z "$wrong" ] && [ "$count" -gt 50 ]; then ok "each of $count pprof files is read or refused with one line"; else not_ok "every pprof file is read or refused with one line" "$count files, wrong:$wrong"; fi
+fi
+
+plan_end
