@@ -40,6 +40,7 @@ check_fails "--value that is not there" 'before after' "$CULPRIT" convert d.pb.g
 for root in none comm pid tid; do
 	check "--root $root without such labels" bash -c "'$CULPRIT' convert out.pb --to folded --annotate --root $root | cmp - want.folded"
 done
+check_match "--help" '^Usage: culprit convert' "$CULPRIT" convert --help
 check_fails "unknown --root" 'none, comm, pid or tid' "$CULPRIT" convert out.pb --to folded --root host
 
 check "speedscope" "$CULPRIT" convert out.pb.gz -o out.speedscope.json
