@@ -8,12 +8,13 @@
 #include "base/util.h"
 #include "cmd/command.h"
 
-extern const struct command command_completion, command_help, command_stat, command_version;
+extern const struct command command_compare, command_completion, command_help, command_stat, command_version;
 extern const struct command command_convert;
 
 const struct command *const commands[] = {
 	/* Why is it slow? */
 	&command_stat,
+	&command_compare,
 	/* Where is the time going? */
 	&command_convert,
 	/* About culprit itself. */

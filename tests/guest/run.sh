@@ -12,7 +12,7 @@ trap 'rm -f "$reason"' EXIT
 options=()
 for option in "$@"; do
 	case $option in
-	*.c) options+=("$tests/guest/programs/$option") ;;
+	*.c) options+=("$tests/programs/$option") ;;
 	*) options+=("$option") ;;
 	esac
 done

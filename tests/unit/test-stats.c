@@ -8,6 +8,7 @@
 #include "harness/tap.h"
 #include "stats/bootstrap.h"
 #include "stats/histogram.h"
+#include "stats/paired.h"
 #include "stats/ratio.h"
 #include "stats/rng.h"
 #include "stats/summary.h"
@@ -279,4 +280,68 @@ TEST(histogram_is_exact_where_promised)
 	EXPECT_INT(histogram_percentile(&h, 0.5), 5);
 	histogram_fini(&h);
 	histogram_fini(&other);
+}
+
+TEST(signed_rank_agrees_with_published_p)
+{
+	/* Darwin's maize, differences in eighths of an inch (Fisher, Design of Experiments): W- = 24,
+	 * exact p = 0.0412597656 */
+	static const double d[15] = {6, 8, 14, 16, 23, 24, 28, 29, 41, -48, 49, 56, 60, -67, 75};
+	double zero[15] = {0}, a[200], b[200];
+	struct test_result t;
+	struct rng rng = rng_seed(3);
+	int found = 0;
+
+	ASSERT(signed_rank_test(zero, d, 15, &t) == 0);
+	EXPECT_NEAR(t.statistic, 96, 0);
+	EXPECT_NEAR(t.p, 0.041259765625, 1e-12);
+	EXPECT_NEAR(t.probability, 13 / 15.0, 1e-12);
+	ASSERT(signed_rank_test(d, zero, 15, &t) == 0);
+	EXPECT_NEAR(t.p, 0.041259765625, 1e-12);
+	ASSERT(signed_rank_test(zero, zero, 15, &t) == 0);
+	EXPECT(isnan(t.p));
+	EXPECT_INT(signed_rank_test(zero, d, 0, &t), -EINVAL);
+	/* Same distribution, drifting: 5 % of the tests may find something at 5 %. */
+	for (int round = 0; round < 400; round++) {
+		for (int i = 0; i < 100; i++) {
+			a[i] = i + rng_unit(&rng);
+			b[i] = i + rng_unit(&rng);
+		}
+		ASSERT(signed_rank_test(a, b, round % 2 ? 100 : 30, &t) == 0);
+		found += t.p < 0.05;
+	}
+	EXPECT_NEAR(found, 20, 13);
+	for (int i = 0; i < 200; i++) {
+		a[i] = 1000 + i % 7;
+		b[i] = a[i] + 1 + i % 3;
+	}
+	ASSERT(signed_rank_test(a, b, 200, &t) == 0);
+	EXPECT(t.p < 1e-20);
+}
+
+TEST(paired_bootstrap_covers_the_change)
+{
+	struct rng rng = rng_seed(11);
+	double a[41], b[41];
+	struct paired_medians m;
+	int covered = 0;
+
+	for (int round = 0; round < 200; round++) {
+		for (int i = 0; i < 41; i++) {
+			double drift = 1 + 0.5 * i;
+
+			a[i] = drift * (1 + 0.02 * rng_unit(&rng));
+			b[i] = 1.05 * drift * (1 + 0.02 * rng_unit(&rng));
+		}
+		ASSERT(bootstrap_paired_medians(a, b, 41, 0.95, 500, (uint64_t)round, &m) == 0);
+		covered += m.change_ci.low <= 0.05 && m.change_ci.high >= 0.05;
+		EXPECT(m.change_ci.low <= m.change && m.change <= m.change_ci.high);
+		/* The drift of a factor of 21 falls out of the change. */
+		EXPECT(m.change_ci.high - m.change_ci.low < 0.06);
+	}
+	EXPECT(covered >= 180);
+	ASSERT(bootstrap_paired_medians(a, b, 1, 0.95, 10, 1, &m) == 0);
+	EXPECT_NEAR(m.a, a[0], 0);
+	EXPECT_NEAR(m.b_ci.high, b[0], 0);
+	EXPECT_INT(bootstrap_paired_medians(a, b, 0, 0.95, 10, 1, &m), -EINVAL);
 }
