@@ -13,6 +13,7 @@
 #include "symbols/elf-symbols-internal.h"
 
 #define NAME_MAX_BYTES 65536
+#define SECTIONS_READ  16 /* of each kind; linkers make three at most */
 
 struct slot {
 	uint64_t address; /* in the GOT */
@@ -306,6 +307,7 @@ static void load_names(struct plt *plt)
 int elf_load_plt(const struct elf_file *elf, struct symtab_builder *builder)
 {
 	struct plt plt = {.elf = elf, .builder = builder};
+	unsigned tables = 0, stubs = 0;
 	int r = 0;
 
 	if (elf->machine != EM_X86_64 && elf->machine != EM_386 && elf->machine != EM_AARCH64)
@@ -314,7 +316,8 @@ int elf_load_plt(const struct elf_file *elf, struct symtab_builder *builder)
 	for (uint32_t i = 1; r == 0 && i < elf->nsections; i++) {
 		const struct elf_section *s = &elf->sections[i];
 
-		if ((s->type == SHT_RELA || s->type == SHT_REL) && (s->flags & SHF_ALLOC))
+		if ((s->type == SHT_RELA || s->type == SHT_REL) && (s->flags & SHF_ALLOC) &&
+		    tables++ < SECTIONS_READ)
 			r = read_relocations(&plt, s,
 					     strstr(elf_section_name(elf, s), ".plt") != NULL);
 	}
@@ -324,8 +327,9 @@ int elf_load_plt(const struct elf_file *elf, struct symtab_builder *builder)
 	for (uint32_t i = 1; r == 0 && i < elf->nsections; i++) {
 		const char *name = elf_section_name(elf, &elf->sections[i]);
 
-		if (strcmp(name, ".plt") == 0 || strcmp(name, ".plt.sec") == 0 ||
-		    strcmp(name, ".plt.got") == 0 || strcmp(name, ".iplt") == 0)
+		if ((strcmp(name, ".plt") == 0 || strcmp(name, ".plt.sec") == 0 ||
+		     strcmp(name, ".plt.got") == 0 || strcmp(name, ".iplt") == 0) &&
+		    stubs++ < SECTIONS_READ)
 			r = scan_section(&plt, &elf->sections[i]);
 	}
 	vec_fini(&plt.slots);

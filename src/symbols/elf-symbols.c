@@ -13,6 +13,8 @@
 
 #define DEBUGDATA_MAX   (UINT64_C(256) << 20)
 #define DYNAMIC_ENTRIES 4096
+#define NOTES_READ      64    /* sections or segments of notes */
+#define NAME_MAX_BYTES  65536 /* longer names are cut */
 
 struct symbol_source {
 	const struct elf_file *elf;
@@ -69,7 +71,8 @@ static int add_symbol(const struct symbol_source *source, const struct elf_sym *
 	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
 		return 0;
 	raw.name = (const char *)source->names.data + sym->name;
-	raw.name_len = (uint32_t)strnlen(raw.name, MIN(source->names.size - sym->name, UINT32_MAX));
+	raw.name_len = (uint32_t)strnlen(
+		raw.name, MIN(source->names.size - sym->name, (size_t)NAME_MAX_BYTES));
 	in_code = code_room(elf, sym, &room);
 	if (type == STT_NOTYPE && (!in_code || raw.name_len < 2 || uninteresting_label(raw.name)))
 		return 0;
@@ -304,12 +307,14 @@ static int build_id_in(const struct elf_file *elf, uint64_t offset, uint64_t siz
 
 int elf_build_id(const struct elf_file *elf, struct build_id *ret)
 {
+	unsigned notes = 0;
+
 	for (uint32_t i = 1; i < elf->nsections; i++)
-		if (elf->sections[i].type == SHT_NOTE &&
+		if (elf->sections[i].type == SHT_NOTE && notes++ < NOTES_READ &&
 		    build_id_in(elf, elf->sections[i].offset, elf->sections[i].size, ret) == 0)
 			return 0;
 	for (uint32_t i = 0; i < elf->nsegments; i++)
-		if (elf->segments[i].type == PT_NOTE &&
+		if (elf->segments[i].type == PT_NOTE && notes++ < 2 * NOTES_READ &&
 		    build_id_in(elf, elf->segments[i].offset, elf->segments[i].filesz, ret) == 0)
 			return 0;
 	return -ENOENT;

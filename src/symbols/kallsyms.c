@@ -35,23 +35,21 @@ static bool parse_line(const char *text, const char *line, const char *end,
 	if (p == line || end - p < 4 || p[0] != ' ' || p[2] != ' ')
 		return false;
 	entry.type = p[1];
-	name = p += 3;
-	while (p < end && *p != '\t' && *p != ' ')
-		p++;
-	if (p == name || p - name > UINT16_MAX)
-		return false;
-	entry.name = (uint32_t)(name - text);
-	entry.name_len = (uint16_t)(p - name);
-	while (p < end && (*p == '\t' || *p == ' '))
-		p++;
-	if (p < end && *p == '[') {
-		const char *close = memchr(p, ']', (size_t)(end - p));
+	name = p + 3;
+	if (end[-1] == ']') {
+		const char *tab = memchr(name, '\t', (size_t)(end - name));
 
-		if (close && close + 1 - p <= UINT8_MAX) {
-			entry.module = (uint32_t)(p - text);
-			entry.module_len = (uint8_t)(close + 1 - p);
+		if (tab && tab[1] == '[' && end - (tab + 1) <= UINT8_MAX) {
+			entry.module = (uint32_t)(tab + 1 - text);
+			entry.module_len = (uint8_t)(end - (tab + 1));
+			end = tab;
 		}
 	}
+	if (name == end || end - name > UINT16_MAX || memchr(name, ' ', (size_t)(end - name)) ||
+	    memchr(name, '\t', (size_t)(end - name)))
+		return false;
+	entry.name = (uint32_t)(name - text);
+	entry.name_len = (uint16_t)(end - name);
 	*ret = entry;
 	return true;
 }
@@ -88,12 +86,13 @@ int kallsyms_parse(const char *text, size_t size, struct kallsyms *ret)
 	VEC(struct kallsyms_entry) entries = {0};
 	const char *p = text, *end = text + size;
 	struct kallsyms result = {.text = text};
+	bool nul = size > 0 && memchr(text, '\0', size) != NULL;
 	uint64_t any = 0;
 	int r;
 
 	if (size >= UINT32_MAX)
 		return -EFBIG;
-	if (vec_reserve(&entries, size / 48 + 16) < 0)
+	if (vec_reserve(&entries, size / 40 + 16) < 0)
 		return -ENOMEM;
 	while (p < end) {
 		const char *newline = memchr(p, '\n', (size_t)(end - p)),
@@ -104,7 +103,8 @@ int kallsyms_parse(const char *text, size_t size, struct kallsyms *ret)
 			p++;
 			continue;
 		}
-		if (!parse_line(text, p, stop, &entry)) {
+		if ((nul && memchr(p, '\0', (size_t)(stop - p))) ||
+		    !parse_line(text, p, stop, &entry)) {
 			result.bad_lines++;
 		} else {
 			any |= entry.address;

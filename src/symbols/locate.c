@@ -154,13 +154,21 @@ static void explain(const struct search *search, const char *path, struct str *w
 	}
 }
 
+/* "[heap]", "//anon", "anon_inode:..." and the like; "/memfd:" and "/SYSV" have at least a
+ * map_files entry. */
+static bool in_memory(const char *path)
+{
+	return path[0] == '\0' || path[0] == '[' || (path[0] == '/' && path[1] == '/') ||
+	       strncmp(path, "anon_inode:", 11) == 0;
+}
+
 static int find_object(struct search *search, const char *path, int pid, struct elf_file *ret)
 {
 	const char *root = search->places->root;
 	int r = -ENOENT;
 
-	if (path[0] == '/' && path[1] != '/') {
-		if (pid > 0) {
+	if (!in_memory(path)) {
+		if (pid > 0 && path[0] == '/') {
 			r = try_printf(search, ret, "%s/proc/%d/root%s", root, pid, path);
 			if (r < 0)
 				r = try_map_files(search, pid, path, ret);
@@ -189,7 +197,7 @@ int locate_object(const struct places *places, const struct module_ref *ref, str
 		r = str_take(&search.path, ret_path);
 		if (r < 0)
 			elf_close(ret);
-	} else if (path[0] != '/' || path[1] == '/') {
+	} else if (in_memory(path)) {
 		str_printf(why, "%s: memory without a file: there are no symbols for it",
 			   path[0] ? path : "[unknown]");
 	} else {

@@ -183,6 +183,9 @@ static int load_elf_symbols(const struct elf_file *elf, const struct elf_file *d
 		r = elf_load_symtab(debug, debug_bias(elf, debug), builder, NULL);
 	if (r == 0 && !found && !debug && elf_debugdata(elf, &mini) == 0) {
 		r = elf_load_symtab(&mini, debug_bias(elf, &mini), builder, NULL);
+		/* The names lie in the unpacked image. */
+		if (r == 0)
+			r = symtab_builder_own(builder, TAKE_PTR(mini.owned_image));
 		elf_close(&mini);
 	}
 	if (r == 0)

@@ -219,16 +219,19 @@ static int sweep_run(struct sweep *sweep, const struct sort_pair *order, size_t 
 	size_t i = 0;
 
 	while (i < count || sweep->heap_len > 0) {
-		if (sweep->heap_len == 0)
-			pos = order[i].key;
+		while (sweep->heap_len > 0 && sweep->raw[sweep->heap[0].value].end <= pos)
+			heap_pop(sweep);
+		if (sweep->heap_len == 0) {
+			if (i >= count)
+				break;
+			pos = MAX(pos, order[i].key);
+		}
 		for (; i < count && order[i].key <= pos; i++)
 			heap_push(sweep,
 				  (struct heap_item){sweep->policy == SYMTAB_LATEST ? order[i].value
 										    : (uint32_t)i,
 						     order[i].value});
-		while (sweep->heap_len > 0 && sweep->raw[sweep->heap[0].value].end <= pos)
-			heap_pop(sweep);
-		if (sweep->heap_len == 0)
+		if (sweep->raw[sweep->heap[0].value].end <= pos)
 			continue;
 		uint32_t owner = sweep->heap[0].value;
 
