@@ -8,7 +8,8 @@
 #include "base/util.h"
 #include "cmd/command.h"
 
-extern const struct command command_compare, command_completion, command_help, command_stat, command_version;
+extern const struct command command_compare, command_completion, command_flame, command_help,
+	command_report, command_stat, command_version;
 extern const struct command command_convert;
 
 const struct command *const commands[] = {
@@ -16,6 +17,8 @@ const struct command *const commands[] = {
 	&command_stat,
 	&command_compare,
 	/* Where is the time going? */
+	&command_report,
+	&command_flame,
 	&command_convert,
 	/* About culprit itself. */
 	&command_help,
