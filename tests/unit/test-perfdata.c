@@ -216,3 +216,238 @@ TEST(gzip_is_unpacked)
 	str_fini(&log.text);
 	str_fini(&b.bytes);
 }
+
+/* The story in COMPRESSED records of a few bytes each: frames and records span them. */
+TEST(compressed_records_span)
+{
+	for (unsigned two = 0; two < 2; two++) {
+		struct builder inner = {.sample_type = TYPE}, b = {0};
+		struct log log = {0};
+		struct str packed = {0};
+		struct session_stats stats;
+
+		put_story(&inner);
+		EXPECT_INT(zstd_compress(inner.bytes.data, inner.bytes.len, 1, &packed, NULL), 0);
+		pipe_begin(&b, TYPE);
+		for (size_t at = 0; at < packed.len; at += 40) {
+			size_t size = MIN(packed.len - at, (size_t)40);
+
+			record_begin(&b, two ? REC_COMPRESSED2 : REC_COMPRESSED, 0);
+			if (two)
+				put64(&b, size);
+			str_append(&b.bytes, packed.data + at, size);
+			while (two && b.bytes.len % 8)
+				put8(&b, 0);
+			record_end(&b);
+		}
+		EXPECT_INT(replay(b.bytes.data, b.bytes.len, &log, &stats), 0);
+		EXPECT_STR(str_text(&log.text), story);
+		EXPECT_STR(stats.problem, "");
+		/* Damage in the middle: what was unpacked before it stays. */
+		memset(b.bytes.data + b.bytes.len / 2, 0xff, 24);
+		str_clear(&log.text);
+		EXPECT_INT(replay(b.bytes.data, b.bytes.len, &log, &stats), 0);
+		EXPECT(stats.problem[0] != '\0');
+		str_fini(&packed);
+		str_fini(&inner.bytes);
+		str_fini(&b.bytes);
+		str_fini(&log.text);
+	}
+}
+
+static void put_string(struct builder *b, const char *text)
+{
+	put32(b, 16);
+	put_text(b, text, 16);
+}
+
+/* A file with features: host name, event names, build ids, our symbols. */
+TEST(features_are_read)
+{
+	static const char kallsyms[] =
+		"ffffffff81000000 T _text\nffffffff81000100 T do_work\nffffffff81000300 T next\n";
+	static const unsigned bits[] = {FEAT_BUILD_ID, FEAT_HOSTNAME, FEAT_EVENT_DESC,
+					FEAT_CULPRIT_SYMBOLS};
+	size_t at[ARRAY_LEN(bits) + 1], table;
+	struct builder b = {0};
+	struct str packed = {0};
+	struct session *session;
+	struct err err = {0};
+	uint32_t events;
+	size_t size;
+
+	file_begin(&b, TYPE);
+	put_story(&b);
+	file_end(&b);
+	table = b.bytes.len;
+	for (size_t i = 0; i < 2 * ARRAY_LEN(bits); i++)
+		put64(&b, 0);
+	at[0] = b.bytes.len;
+	record_begin(&b, 0, REC_MISC_USER);
+	put32(&b, 10);
+	for (int i = 0; i < 24; i++)
+		put8(&b, (uint8_t)(i < 20 ? i + 1 : 0));
+	put_text(&b, "/lib/libc.so", 16);
+	record_end(&b);
+	at[1] = b.bytes.len;
+	put_string(&b, "machine");
+	at[2] = b.bytes.len;
+	put32(&b, 1);
+	put32(&b, 64);
+	for (int i = 0; i < 8; i++)
+		put64(&b, 0);
+	put32(&b, 1);
+	put_string(&b, "my-event");
+	put64(&b, 7);
+	at[3] = b.bytes.len;
+	put32(&b, 1);
+	put32(&b, 1);
+	put64(&b, strlen(kallsyms));
+	EXPECT_INT(zstd_compress(kallsyms, strlen(kallsyms), 1, &packed, NULL), 0);
+	str_append(&b.bytes, packed.data, packed.len);
+	at[4] = b.bytes.len;
+	for (size_t i = 0; i < ARRAY_LEN(bits); i++) {
+		b.bytes.data[72 + bits[i] / 8] |= (char)(1 << bits[i] % 8);
+		patch64(&b, table + 16 * i, at[i]);
+		patch64(&b, table + 16 * i + 8, at[i + 1] - at[i]);
+	}
+	ASSERT(session_open(write_file(b.bytes.data, b.bytes.len), &session, &err) == 0);
+	EXPECT_STR(session_info(session)->hostname, "machine");
+	EXPECT_STR(session_events(session, &events)[0].name, "my-event");
+	EXPECT_INT(session_events(session, &events)[0].frequency_hz, 99);
+	EXPECT(session_kallsyms(session, &size) && size == strlen(kallsyms));
+	for (uint32_t i = 0; i < session_dso_count(session); i++)
+		if (strcmp(session_dso(session, i)->path, "/lib/libc.so") == 0)
+			EXPECT_INT(session_dso(session, i)->build_id.bytes[19], 20);
+	session_close(session);
+	str_fini(&packed);
+	str_fini(&b.bytes);
+}
+
+static const char *function_of(const struct profile *profile, uint32_t stack)
+{
+	const struct profile_location *location =
+		&profile->locations.data[profile->stacks.data[stack].location];
+
+	if (!location->line_count)
+		return "";
+	return strtab_text(
+		&profile->strings,
+		profile->functions.data[profile->lines.data[location->first_line].function].name);
+}
+
+TEST(collect_filters_labels_and_unknown_frames)
+{
+	struct collect_options options = {.comm = ":1*", .tid = true};
+	struct builder b = {0};
+	struct session *session;
+	struct profile profile;
+	int64_t tid = 0;
+
+	file_begin(&b, TYPE);
+	put_story(&b);
+	file_end(&b);
+	ASSERT(session_open(write_file(b.bytes.data, b.bytes.len), &session, NULL) == 0);
+	ASSERT(profile_init(&profile) == 0);
+	EXPECT_INT(collect_profile(session, &options, &profile, NULL), 0);
+	ASSERT(profile.samples.len == 1);
+	EXPECT_STR(function_of(&profile, profile.samples.data[0].stack), "[unknown]");
+	EXPECT_STR(profile_label_text(&profile, profile.samples.data[0].labels, "comm"), ":13");
+	EXPECT(profile_label_number(&profile, profile.samples.data[0].labels, "tid", &tid) &&
+	       tid == 13);
+	EXPECT_INT(profile.values.data[0], 1);
+	EXPECT_INT(profile.values.data[1], 1000);
+	EXPECT_STR(strtab_text(&profile.strings, profile.value_types.data[1].type), "cpu");
+	profile_fini(&profile);
+
+	options = (struct collect_options){.dso = "shell", .no_symbols = true};
+	ASSERT(profile_init(&profile) == 0);
+	EXPECT_INT(collect_profile(session, &options, &profile, NULL), 0);
+	ASSERT(profile.samples.len == 2); /* two pids, one stack */
+	EXPECT_INT(profile.samples.data[0].stack, profile.samples.data[1].stack);
+	profile_fini(&profile);
+
+	options = (struct collect_options){.event = "other"};
+	ASSERT(profile_init(&profile) == 0);
+	EXPECT_INT(collect_profile(session, &options, &profile, NULL), 0);
+	EXPECT_INT(profile.samples.len, 0);
+	profile_fini(&profile);
+	session_close(session);
+	str_fini(&b.bytes);
+}
+
+TEST(refusals_name_object_place_and_remedy)
+{
+	static const struct {
+		const char *bytes;
+		size_t size;
+		int code;
+		const char *words;
+	} cases[] = {
+		{"", 0, -ENODATA, "empty file"},
+		{"PERF", 4, -EINVAL, "no PERFILE2 at byte 0"},
+		{"not a recording at all", 22, -EINVAL, "no PERFILE2 at byte 0"},
+		{"PERFILE2\x68\0\0\0\0\0\0\0", 16, -ENODATA, "cut at byte 16"},
+		{"PERFILE2\x10\0\0\0\0\0\0\0", 16, -ENODATA, "no events"},
+	};
+	struct session *session;
+	struct err err;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		err = (struct err){0};
+		EXPECT_INT(session_open(write_file(cases[i].bytes, cases[i].size), &session, &err),
+			   cases[i].code);
+		EXPECT(strstr(err.text, path) == err.text && strstr(err.text, cases[i].words));
+	}
+	EXPECT_INT(session_open("/tmp", &session, &err), -EISDIR);
+	EXPECT(strstr(err.text, "directory"));
+	EXPECT_INT(session_open("/dev/null", &session, &err), -EINVAL);
+	EXPECT(strstr(err.text, "neither a file nor a pipe"));
+	EXPECT_INT(session_open("/nonexistent/file", &session, &err), -ENOENT);
+}
+
+/* Mappings against a plain array of pages, old roots included. */
+TEST(maps_remember_every_version)
+{
+	enum {
+		PAGES = 64,
+		STEPS = 400
+	};
+	static uint32_t want[STEPS][PAGES];
+	struct map_store store = {.version = 1};
+	uint32_t roots[STEPS], seed = 12345, wrong = 0;
+
+	for (unsigned step = 0; step < STEPS; step++) {
+		struct map map;
+
+		seed = seed * 1664525 + 1013904223;
+		map.start = seed >> 8 & (PAGES - 1);
+		map.end = MIN(map.start + 1 + (seed >> 16 & 15), (uint64_t)PAGES);
+		map.pgoff = 1000 * step;
+		map.dso = step + 1;
+		roots[step] = step ? roots[step - 1] : 0;
+		/* Every third change is made in place: the root before it is given up. */
+		if (step % 3)
+			map_store_step(&store);
+		EXPECT_INT(map_store_add(&store, &roots[step], &map), 0);
+		for (uint64_t page = 0; page < PAGES; page++) {
+			const struct map *found = map_store_find(&store, roots[step], page);
+
+			if (page >= map.start && page < map.end)
+				wrong += !found || found->dso != step + 1 ||
+					 page - found->start + found->pgoff !=
+						 page - map.start + map.pgoff;
+			else if (step)
+				wrong += (found ? found->dso : 0) != want[step - 1][page];
+			want[step][page] = found ? found->dso : 0;
+		}
+	}
+	for (unsigned step = 0; step + 1 < STEPS; step++)
+		for (uint64_t page = 0; page < PAGES && (step + 1) % 3; page++) {
+			const struct map *found = map_store_find(&store, roots[step], page);
+
+			wrong += (found ? found->dso : 0) != want[step][page];
+		}
+	EXPECT_INT(wrong, 0);
+	map_store_fini(&store);
+}
