@@ -12,7 +12,8 @@
 
 struct convert_options {
 	const char *output, *to, *from, *value, *root;
-	bool annotate;
+	const char *comm, *dso, *event;
+	bool annotate, tid, cpu, no_symbols;
 	uint64_t max_bytes;
 };
 
@@ -106,6 +107,14 @@ static int choose_input(const struct convert_options *o, struct input_options *r
 	static const enum input_format formats[] = {INPUT_RECORDING, INPUT_PPROF, INPUT_FOLDED};
 
 	ret->max_bytes = o->max_bytes;
+	ret->collect = (struct collect_options){
+		.tid = o->tid || (o->root && strcmp(o->root, "tid") == 0),
+		.cpu = o->cpu,
+		.no_symbols = o->no_symbols,
+		.comm = o->comm,
+		.dso = o->dso,
+		.event = o->event,
+	};
 	if (!o->from)
 		return 0;
 	for (size_t i = 0; i < ARRAY_LEN(formats); i++)
@@ -194,6 +203,8 @@ static int convert(const struct command *self, const struct convert_options *o, 
 	if (r == 0)
 		r = writer->write(&c, &text, &err);
 	status = r < 0 ? cmd_fail(self, r, &err) : deliver(self, o->output, writer, &text);
+	if (status == EXIT_DONE && input_incomplete(&info))
+		status = EXIT_INCOMPLETE;
 	str_fini(&text);
 	profile_fini(&profile);
 	return status;
@@ -240,6 +251,15 @@ static const struct option_spec convert_specs[] = {
 	 .complete = "recording pprof folded"},
 	OPT_SIZE(0, "max-size", "SIZE", struct convert_options, max_bytes,
 		 "How much a compressed file, a pprof message or a pipe may hold (256M)."),
+	OPT_HEADING("Recordings"),
+	OPT_TEXT(0, "comm", "GLOB", struct convert_options, comm,
+		 "Only samples of commands of that name."),
+	OPT_TEXT(0, "dso", "GLOB", struct convert_options, dso, "Only samples in that object."),
+	OPT_TEXT(0, "event", "GLOB", struct convert_options, event, "Only samples of that event."),
+	OPT_FLAG(0, "tid", struct convert_options, tid, "Keep the thread id as a label."),
+	OPT_FLAG(0, "cpu", struct convert_options, cpu, "Keep the CPU as a label."),
+	OPT_FLAG(0, "no-symbols", struct convert_options, no_symbols,
+		 "Keep addresses alone, for a reader that has the objects."),
 	OPT_HEADING("Folded stacks"),
 	OPT_TEXT(0, "value", "TYPE", struct convert_options, value,
 		 "The value to count (samples, cpu, alloc_space ...); the profile's default when "
@@ -282,6 +302,8 @@ const struct command command_convert = {
 		    "\tone line per stack, kernel frames marked\n"
 		    "stackcollapse-perf.pl out.perf | culprit convert - --to pprof > out.pb.gz\n"
 		    "\tfrom a pipe to a pipe\n",
+	.exits =
+		"0 done, 1 failure, 3 written, but the recording is cut or damaged and ends early.",
 	.options = convert_specs,
 	.run = run,
 };

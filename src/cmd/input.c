@@ -3,23 +3,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/compress.h"
 #include "base/file.h"
 #include "base/util.h"
-#include "cmd/command.h"
 #include "profile/pprof.h"
 
 /* The bytes of an input: mapped when it is a regular file, else read into memory. */
 struct content {
-	const char *name;
+	const char *path, *name;
 	const uint8_t *data;
 	size_t size;
 	struct file_map map;
 	char *owned;
 	struct str plain; /* decompressed */
+	bool folder;
 };
 
 static void content_fini(struct content *content)
@@ -65,8 +64,9 @@ static int content_from_fd(int fd, size_t max, struct content *content, struct e
 
 	if (fstat(fd, &st) < 0)
 		return err_set(err, -errno, "%s: %s", content->name, strerrordesc_np(errno));
-	if (S_ISDIR(st.st_mode))
-		return err_set(err, -EISDIR, "%s: is a directory", content->name);
+	content->folder = S_ISDIR(st.st_mode);
+	if (content->folder)
+		return 0;
 	if (!S_ISREG(st.st_mode) || lseek(fd, 0, SEEK_CUR) > 0)
 		return read_stream(fd, max, content, err);
 	r = file_map_fd(fd, &content->map);
@@ -89,7 +89,14 @@ static int content_open(const char *path, size_t max, struct content *content, s
 	return content_from_fd(fd, max, content, err);
 }
 
-/* Takes the wrapping off, once. */
+static bool is_recording(const void *data, size_t size)
+{
+	return size >= 8 && (memcmp(data, "PERFILE2", 8) == 0 || memcmp(data, "2ELIFREP", 8) == 0 ||
+			     memcmp(data, "PERFFILE", 8) == 0);
+}
+
+/* Takes the wrapping off, once. A recording, even a large or damaged one, is left to its own
+ * reader. */
 static int content_unpack(struct content *content, size_t max, struct err *err)
 {
 	struct err words = {0};
@@ -101,6 +108,8 @@ static int content_unpack(struct content *content, size_t max, struct err *err)
 		r = zstd_decompress(content->data, content->size, max, &content->plain, &words);
 	else
 		return 0;
+	if (r < 0 && is_recording(content->plain.data, content->plain.len))
+		r = 0;
 	if (r == -EFBIG)
 		return err_set(
 			err, r,
@@ -115,9 +124,7 @@ static int content_unpack(struct content *content, size_t max, struct err *err)
 
 static enum input_format detect(const struct content *content)
 {
-	if (content->size >= 8 && (memcmp(content->data, "PERFILE2", 8) == 0 ||
-				   memcmp(content->data, "2ELIFREP", 8) == 0 ||
-				   memcmp(content->data, "PERFFILE", 8) == 0))
+	if (content->folder || is_recording(content->data, content->size))
 		return INPUT_RECORDING;
 	if (folded_detect(content->data, content->size))
 		return INPUT_FOLDED;
@@ -183,11 +190,15 @@ static int read_content(const struct content *content, const struct input_option
 		r = folded_read(content->data, content->size, profile, &info->folded, &words);
 		break;
 	case INPUT_RECORDING:
-		r = err_set(&words, -ENOTSUP, "recordings cannot be read by this build");
+		r = input_recording(content->path, content->owned,
+				    content->owned ? content->size : 0, &options->collect, profile,
+				    &info->session, &words);
 		break;
 	default:
 		return unknown_format(content, err);
 	}
+	if (r < 0 && info->format == INPUT_RECORDING && !content->owned)
+		return err_set(err, r, "%s", err_text(&words, r)); /* says the path itself */
 	return r < 0 ? err_set(err, r, "%s: %s", content->name, err_text(&words, r)) : 0;
 }
 
@@ -195,7 +206,8 @@ int input_profile(const char *path, const struct input_options *options, struct 
 		  struct input_info *ret_info, struct err *err)
 {
 	size_t max = options->max_bytes ? (size_t)options->max_bytes : (size_t)INPUT_MAX_BYTES;
-	struct content content = {.name = strcmp(path, "-") == 0 ? "standard input" : path};
+	struct content content = {.path = path,
+				  .name = strcmp(path, "-") == 0 ? "standard input" : path};
 	struct input_info info = {0};
 	int r = content_open(path, max, &content, err);
 
@@ -207,20 +219,4 @@ int input_profile(const char *path, const struct input_options *options, struct 
 	if (r == 0 && ret_info)
 		*ret_info = info;
 	return r;
-}
-
-void input_warn(const struct command *self, const char *path, const struct input_info *info)
-{
-	const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
-
-	if (info->folded.bad_lines > 0)
-		cmd_warnf(self, "%s: %llu of %llu lines left out; the first is line %llu: %s", name,
-			  (unsigned long long)info->folded.bad_lines,
-			  (unsigned long long)info->folded.lines,
-			  (unsigned long long)info->folded.first_bad_line,
-			  info->folded.first_bad_reason);
-	if (info->folded.fractions)
-		cmd_warnf(self,
-			  "%s: counts with fractions are rounded; the total is right to within 1",
-			  name);
 }

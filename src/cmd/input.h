@@ -39,8 +39,9 @@ struct input_info {
 };
 
 /*
- * path "-" is standard input, which may be a pipe. Initializes and fills *ret; it and *ret_info
- * (may be NULL) are untouched on failure. Errors begin with the path ("standard input" for "-").
+ * path "-" is standard input, which may be a pipe; a recording may be a folder. Initializes and
+ * fills *ret; it and *ret_info (may be NULL) are untouched on failure. Errors begin with the path
+ * ("standard input" for "-").
  */
 int input_profile(const char *path, const struct input_options *options, struct profile *ret,
 		  struct input_info *ret_info, struct err *err);
@@ -52,3 +53,15 @@ struct command;
 
 /* The remarks that the command owes its user about what was read, as warnings on stderr. */
 void input_warn(const struct command *self, const char *path, const struct input_info *info);
+
+/* True when the input ended early or was damaged: the result stands, but EXIT_INCOMPLETE is due. */
+bool input_incomplete(const struct input_info *info);
+
+/*
+ * The part of input_profile() for recordings: path is a file or a folder; with size > 0 data are
+ * the bytes (of what could be read only once). Errors name the path, or nothing when there are
+ * data.
+ */
+int input_recording(const char *path, const void *data, size_t size,
+		    const struct collect_options *options, struct profile *ret,
+		    struct session_stats *ret_stats, struct err *err);

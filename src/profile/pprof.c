@@ -54,28 +54,27 @@ int pprof_read(const void *data, size_t size, size_t max_bytes, struct profile *
 
 bool pprof_detect(const void *data, size_t size)
 {
-	struct reader r = reader_make(data, MIN(size, (size_t)4096), false);
+	struct reader r = reader_make(data, size, false);
+	bool message_seen = false;
 	struct proto_field field;
-	int fields = 0;
 
 	if (packing_of(data, size) != PACKING_NONE)
 		return true;
-	/* The last field looked at may be cut by the window; one good one decides, text fails at
-	 * once: its bytes are tags of groups, or of fields that profile.proto does not have. */
-	while (fields < 16) {
-		size_t start = r.pos;
+	/* Damage after a good beginning is for pprof_decode() to describe. */
+	for (int fields = 0; fields < 16; fields++) {
 		int code = proto_next(&r, &field, NULL);
 
-		if (code < 0)
-			return fields > 0 && start > 0 && size > r.size;
-		if (code == 0)
-			return fields > 0;
+		if (code <= 0)
+			return message_seen;
 		if (field.number > FIELD_DOC_URL)
 			return false;
-		if ((field.number <= FIELD_STRING || field.number == FIELD_PERIOD_TYPE) &&
-		    field.type != PROTO_BYTES)
+		if (field.number <= FIELD_STRING || field.number == FIELD_PERIOD_TYPE) {
+			if (field.type != PROTO_BYTES)
+				return false;
+			message_seen = true;
+		} else if (field.type != PROTO_VARINT && field.number != FIELD_COMMENT) {
 			return false;
-		fields++;
+		}
 	}
-	return true;
+	return message_seen;
 }

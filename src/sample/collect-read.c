@@ -182,7 +182,6 @@ static int callers(struct collector *collector, const struct raw_sample *raw,
 
 	if (sample->stack) /* the frames depend on registers, too */
 		return resolve_callers(collector, raw, leaf, ret, ret_truncated);
-	key.ips = sample->chain + leaf->skip;
 	key.len = sample->chain_len - leaf->skip;
 	key.state =
 		(uint32_t)leaf->caller_context << 1 | leaf->exact | (uint32_t)(leaf->skip > 0) << 8;
@@ -191,6 +190,7 @@ static int callers(struct collector *collector, const struct raw_sample *raw,
 		*ret_truncated = false;
 		return 0;
 	}
+	key.ips = sample->chain + leaf->skip;
 	hash = hash_bytes(key.ips, key.len * sizeof(*key.ips)) ^
 	       hash_pair((uint64_t)raw->task->root << 32 | raw->task->kernel_root, key.state);
 	id = hash_index_find(&collector->chain_index, hash, chain_equal, collector, &key);

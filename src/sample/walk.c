@@ -148,7 +148,8 @@ static uint64_t payload_bytes(const struct record *record, bool swap)
 
 	if (record->header.type == REC_AUXTRACE)
 		return reader_u64(&r);
-	if (record->header.type == REC_TRACING_DATA)
+	/* simpleperf counts the payload into the record, perf does not. */
+	if (record->header.type == REC_TRACING_DATA && record->header.size <= 16)
 		return ALIGN_UP((uint64_t)reader_u32(&r), 8);
 	return 0;
 }

@@ -100,6 +100,28 @@ for ((cut = 1; cut < size; cut++)); do
 done
 if [ -z "$wrong" ]; then ok "a cut gzip is refused"; else not_ok "a cut gzip is refused" "at:$wrong"; fi
 
+# Recordings.
+if [ -z "$data" ]; then
+	skip "recordings" "no CULPRIT_TEST_DATA"
+else
+	dir=$data/sampling/perfdata
+	check "a recording to pprof" "$CULPRIT" convert "$dir/sleep.data" -o rec.pb.gz
+	check "a recording to folded" bash -c "'$CULPRIT' convert '$dir/sleep.data' --to folded --value samples >rec.folded && grep -q '^perf-exec;\|^sleep;' rec.folded"
+	check "a recording from a pipe" bash -c "cat '$dir/sleep.data' | '$CULPRIT' convert - --to folded --value samples | cmp - rec.folded"
+	check "a recording in gzip" bash -c "gzip -c '$dir/sleep.data' >rec.gz && '$CULPRIT' convert rec.gz --to folded --value samples | cmp - rec.folded"
+	check "--root pid and --root tid" bash -c "'$CULPRIT' convert '$dir/sleep.data' --to folded --root tid | grep -qE '^(sleep|perf-exec)-[0-9]+/[0-9]+;'"
+	check "--tid and --cpu are labels" bash -c "'$CULPRIT' convert '$dir/sleep.data' --tid --cpu --to pprof-raw | grep -qa tid"
+	check "--no-symbols leaves objects" bash -c "'$CULPRIT' convert '$dir/sleep.data' --no-symbols --to folded | grep -q '\[kernel\|\[libc\|\[ld'"
+	check "--comm, --dso and --event let all pass" bash -c "'$CULPRIT' convert '$dir/sleep.data' --comm '*' --dso '*' --event '*' --to folded --value samples | cmp - rec.folded"
+	check "--comm keeps what it names" bash -c "! '$CULPRIT' convert '$dir/sleep.data' --comm 'nobody' --to folded 2>/dev/null | grep -q ."
+	head -c 1000 "$dir/sleep.data" >cut.data
+	check_status "a cut recording is written, with status 3" 3 "$CULPRIT" convert cut.data -o cut.pb.gz
+	check_match "and said so" 'warning: cut.data: ' "$CULPRIT" convert cut.data -o cut.pb.gz
+	head -c 50 "$dir/sleep.data" >cut.data
+	check_fails "a recording that is only a header" '^culprit convert: cut.data: ' "$CULPRIT" convert cut.data -o x.pb
+	check_fails "the same from a pipe" '^culprit convert: standard input: [^/]*$' bash -c "cat cut.data | '$CULPRIT' convert - -o x.pb"
+fi
+
 # Other tools read what we write, and see the same.
 go=$(command -v go || true)
 if [ -z "$go" ]; then

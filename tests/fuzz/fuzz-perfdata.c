@@ -1,0 +1,45 @@
+/* A whole recording: opened, replayed, collected without symbols. */
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "sample/collect.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int touch_sample(void *arg, const struct sample *sample)
+{
+	uint64_t *sum = arg;
+
+	for (uint32_t i = 0; i < sample->frame_count; i++)
+		*sum += sample->frames[i].address +
+			(sample->frames[i].dso ? sample->frames[i].dso->id : 0);
+	*sum += (uint64_t)sample->comm[0];
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct collect_options options = {.no_symbols = true, .tid = true, .cpu = true};
+	struct session *session;
+	struct profile profile;
+	uint64_t sum = 0;
+	char path[64];
+	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+
+	if (fd < 0 || fd_write_all(fd, data, size) < 0)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (session_open(path, &session, NULL) == 0) {
+		session_run(session, touch_sample, &sum, NULL);
+		if (profile_init(&profile) == 0) {
+			collect_profile(session, &options, &profile, NULL);
+			profile_fini(&profile);
+		}
+		session_close(session);
+	}
+	close(fd);
+	return 0;
+}
