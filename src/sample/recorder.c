@@ -1,0 +1,457 @@
+#include "sample/recorder.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/util.h"
+#include "sample/kernel-symbols.h"
+#include "sample/recorder-internal.h"
+#include "sample/synth.h"
+
+#define SCAN_STEP   (4U << 20)
+#define TICK_NS	    NSEC_PER_SEC
+#define READ_VALUES 3 /* value, id, lost */
+
+enum poll_source {
+	POLL_RING,
+	POLL_SIGNAL,
+	POLL_TIMER,
+};
+
+static int put_synthesized(void *arg, const void *record, size_t size)
+{
+	struct iovec piece = {(void *)(uintptr_t)record, size};
+	struct recorder *recorder = arg;
+
+	if (recorder->options.zstd_level > 0 && tally_bytes(&recorder->tally, record, size) < 0)
+		return -ENOMEM;
+	return writer_records(recorder->writer, &piece, 1);
+}
+
+static int synthesize(struct recorder *recorder)
+{
+	const struct recorder_options *options = &recorder->options;
+	struct synth synth = {
+		.proc = "/proc",
+		.sys = "/sys",
+		.sample_type = recorder->attrs.data[0].sample_type,
+		.event_id = recorder->fds.data[0].id,
+		.build_ids = recorder->attrs.data[0].build_id,
+		.put = put_synthesized,
+		.arg = recorder,
+	};
+	int r;
+
+	r = synth_kernel(&synth);
+	if (r == 0 && options->system_wide)
+		r = synth_all(&synth);
+	for (size_t i = 0; r == 0 && i < options->pid_count; i++) {
+		r = synth_process(&synth, options->pids[i]);
+		r = r == -ESRCH ? 0 : r;
+	}
+	for (size_t i = 0; r == 0 && i < options->tid_count; i++) {
+		/* /proc/TID answers for any thread, with its process's maps. */
+		r = synth_process(&synth, options->tids[i]);
+		r = r == -ESRCH ? 0 : r;
+	}
+	synth_fini(&synth);
+	return r;
+}
+
+static int open_writer(struct recorder *recorder, struct err *err)
+{
+	uint32_t count = (uint32_t)recorder->attrs.len;
+	CLEANUP_FREE struct writer_event *events = calloc(count, sizeof(*events));
+	CLEANUP_FREE uint64_t *ids = calloc(recorder->fds.len, sizeof(*ids));
+	size_t used = 0;
+	int r;
+
+	if (!events || !ids)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++) {
+		events[i] = (struct writer_event){.attr = recorder->attrs.data[i], .name = recorder->names.data[i], .ids = ids + used};
+		vec_for_each(&recorder->fds, entry) {
+			if (entry->event == i)
+				ids[used++] = entry->id;
+		}
+		events[i].id_count = (uint32_t)(ids + used - events[i].ids);
+	}
+	r = tally_init(&recorder->tally, recorder->attrs.data[0].sample_type, recorder->attrs.data[0].read_format, count);
+	for (size_t i = 0; r == 0 && count > 1 && i < recorder->fds.len; i++)
+		r = tally_add_id(&recorder->tally, recorder->fds.data[i].id, recorder->fds.data[i].event);
+	if (r < 0)
+		return r;
+	return writer_open(recorder->options.output, events, count, recorder->options.zstd_level, recorder->ring_bytes,
+			   &recorder->writer, err);
+}
+
+static int poll_add(struct recorder *recorder, int fd, enum poll_source source, size_t index)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = (uint64_t)source << 32 | index};
+
+	return epoll_ctl(recorder->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+static int open_poll(struct recorder *recorder, struct err *err)
+{
+	int r = 0;
+
+	recorder->epoll = epoll_create1(EPOLL_CLOEXEC);
+	recorder->signals = signalfd(-1, &recorder->options.ends, SFD_CLOEXEC | SFD_NONBLOCK);
+	recorder->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (recorder->epoll < 0 || recorder->signals < 0 || recorder->timer < 0)
+		return err_set(err, -errno, "epoll, signalfd or timerfd: %s", strerrordesc_np(errno));
+	for (size_t i = 0; r == 0 && i < recorder->rings.len; i++)
+		r = poll_add(recorder, recorder->rings.data[i].fd, POLL_RING, i);
+	if (r == 0)
+		r = poll_add(recorder, recorder->signals, POLL_SIGNAL, 0);
+	if (r == 0)
+		r = poll_add(recorder, recorder->timer, POLL_TIMER, 0);
+	return r < 0 ? err_set(err, r, "epoll: %s", strerrordesc_np(-r)) : 0;
+}
+
+int recorder_open(const struct recorder_options *options, struct recorder **ret, struct err *err)
+{
+	struct recorder *recorder = calloc(1, sizeof(*recorder));
+	int r;
+
+	if (!recorder)
+		return -ENOMEM;
+	recorder->options = *options;
+	recorder->epoll = recorder->signals = recorder->timer = -1;
+	r = recorder_open_events(recorder, err);
+	if (r == 0)
+		r = open_poll(recorder, err);
+	if (r == 0)
+		r = open_writer(recorder, err);
+	if (r == 0) {
+		r = synthesize(recorder);
+		if (r == 0)
+			r = writer_finished_round(recorder->writer);
+		if (r < 0)
+			err_set(err, r, "%s: %s", options->output, strerrordesc_np(-r));
+	}
+	if (r < 0) {
+		recorder_close(recorder);
+		return r;
+	}
+	*ret = recorder;
+	return 0;
+}
+
+void recorder_close(struct recorder *recorder)
+{
+	if (!recorder)
+		return;
+	vec_for_each(&recorder->rings, ring)
+		ring_close(ring);
+	vec_for_each(&recorder->fds, entry)
+		close(entry->fd);
+	cleanup_close(&recorder->epoll);
+	cleanup_close(&recorder->signals);
+	cleanup_close(&recorder->timer);
+	writer_close(recorder->writer);
+	tally_fini(&recorder->tally);
+	vec_fini(&recorder->attrs);
+	vec_fini(&recorder->names);
+	vec_fini(&recorder->fds);
+	vec_fini(&recorder->rings);
+	vec_fini(&recorder->targets);
+	free(recorder);
+}
+
+/*
+ * One pass over all rings: what is new goes to the file with one write for all of them (the pieces point
+ * into the rings), then the kernel gets the room back. The end of a pass is the end of a round.
+ */
+static int drain(struct recorder *recorder)
+{
+	size_t count = recorder->rings.len;
+	struct iovec pieces[128];
+	size_t bytes[64];
+	int r = 0;
+
+	for (size_t first = 0; r == 0 && first < count; first += ARRAY_LEN(bytes)) {
+		size_t batch = MIN(count - first, ARRAY_LEN(bytes)), used = 0;
+
+		for (size_t i = 0; i < batch; i++) {
+			bytes[i] = ring_peek(&recorder->rings.data[first + i], &pieces[used]);
+			used += bytes[i] == 0 ? 0 : pieces[used + 1].iov_len > 0 ? 2 : 1;
+		}
+		if (used == 0)
+			continue;
+		for (size_t i = 0; recorder->options.zstd_level > 0 && r == 0 && i < used; i++)
+			r = tally_bytes(&recorder->tally, pieces[i].iov_base, pieces[i].iov_len);
+		if (r == 0)
+			r = writer_records(recorder->writer, pieces, (unsigned)used);
+		for (size_t i = 0; r == 0 && i < batch; i++)
+			if (bytes[i] > 0)
+				ring_consume(&recorder->rings.data[first + i], bytes[i]);
+	}
+	if (r == 0)
+		r = writer_finished_round(recorder->writer);
+	return r == 0 ? writer_sync(recorder->writer) : r;
+}
+
+static void enable(const struct recorder *recorder, bool on)
+{
+	vec_for_each(&recorder->fds, entry)
+		ioctl(entry->fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+}
+
+/* Ticks once a second, or earlier for the end of the delay or the duration. */
+static int arm_timer(const struct recorder *recorder, uint64_t next_ns)
+{
+	struct itimerspec spec = {
+		.it_value = {.tv_sec = (time_t)(next_ns / NSEC_PER_SEC), .tv_nsec = (long)(next_ns % NSEC_PER_SEC)},
+	};
+
+	return timerfd_settime(recorder->timer, TFD_TIMER_ABSTIME, &spec, NULL) < 0 ? -errno : 0;
+}
+
+struct run_state {
+	uint64_t begin_ns, enable_ns, end_ns; /* end_ns UINT64_MAX: open */
+	bool enabled, done;
+	size_t hung_up; /* rings whose every task has ended */
+};
+
+static int on_timer(struct recorder *recorder, struct run_state *state)
+{
+	uint64_t now = clock_monotonic_ns(), ticks, next;
+	int r;
+
+	if (read(recorder->timer, &ticks, sizeof(ticks)) < 0 && errno != EAGAIN)
+		return -errno;
+	if (!state->enabled && now >= state->enable_ns) {
+		enable(recorder, true);
+		state->enabled = true;
+		recorder->start_ns = now;
+		if (recorder->options.duration_ns > 0)
+			state->end_ns = now + recorder->options.duration_ns;
+	}
+	if (now >= state->end_ns) {
+		state->done = true;
+		return 0;
+	}
+	r = drain(recorder);
+	if (r < 0)
+		return r;
+	if (recorder->options.status)
+		recorder->options.status(recorder->options.status_arg, recorder);
+	next = MIN(now + TICK_NS, state->end_ns);
+	return arm_timer(recorder, state->enabled ? next : MIN(next, state->enable_ns));
+}
+
+static void on_signal(struct recorder *recorder, struct run_state *state, bool (*ended)(void *arg), void *arg)
+{
+	struct signalfd_siginfo info;
+
+	while (read(recorder->signals, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD) {
+			state->done |= ended && ended(arg);
+			continue;
+		}
+		recorder->signal = (int)info.ssi_signo;
+		state->done = true;
+	}
+}
+
+/* A ring hangs up when every task it watches has ended. */
+static void on_hang_up(struct recorder *recorder, struct run_state *state, size_t ring)
+{
+	epoll_ctl(recorder->epoll, EPOLL_CTL_DEL, recorder->rings.data[ring].fd, NULL);
+	state->hung_up++;
+	state->done |= state->hung_up == recorder->rings.len && recorder->options.workload == 0;
+}
+
+static int handle(struct recorder *recorder, struct run_state *state, const struct epoll_event *events, int count,
+		  bool (*ended)(void *arg), void *arg)
+{
+	bool data = false;
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < count; i++) {
+		size_t index = (uint32_t)events[i].data.u64;
+
+		switch ((enum poll_source)(events[i].data.u64 >> 32)) {
+		case POLL_RING:
+			data = true;
+			if (events[i].events & (EPOLLHUP | EPOLLERR))
+				on_hang_up(recorder, state, index);
+			break;
+		case POLL_SIGNAL:
+			on_signal(recorder, state, ended, arg);
+			break;
+		case POLL_TIMER:
+			r = on_timer(recorder, state);
+			break;
+		}
+	}
+	return r == 0 && data ? drain(recorder) : r;
+}
+
+int recorder_run(struct recorder *recorder, bool (*ended)(void *arg), void *arg, struct err *err)
+{
+	const struct recorder_options *options = &recorder->options;
+	struct run_state state = {.begin_ns = clock_monotonic_ns(), .end_ns = UINT64_MAX};
+	int r;
+
+	recorder->start_ns = state.begin_ns;
+	state.enable_ns = state.begin_ns + options->delay_ns;
+	state.enabled = recorder->on_exec && options->delay_ns == 0;
+	if (state.enabled && options->duration_ns > 0)
+		state.end_ns = state.begin_ns + options->duration_ns;
+	if (options->delay_ns > 0 && !recorder->on_exec)
+		vec_for_each(&recorder->fds, entry)
+			if (entry->event == 0)
+				ioctl(entry->fd, PERF_EVENT_IOC_ENABLE, 0); /* the side band, from the start */
+	r = on_timer(recorder, &state);
+	while (r == 0 && !state.done) {
+		struct epoll_event events[32];
+		int n = epoll_wait(recorder->epoll, events, ARRAY_LEN(events), -1);
+
+		if (n < 0 && errno != EINTR)
+			r = -errno;
+		else if (n > 0)
+			r = handle(recorder, &state, events, n, ended, arg);
+	}
+	if (r < 0)
+		err_set(err, r, "%s: %s", options->output, strerrordesc_np(-r));
+	return r;
+}
+
+/* The file's records through the scan, unless they were seen before compression. */
+static int tally_file(struct recorder *recorder)
+{
+	uint64_t at = writer_data_offset(recorder->writer), end = writer_bytes(recorder->writer);
+	CLEANUP_FREE char *buffer = NULL;
+	int r = 0;
+
+	if (recorder->options.zstd_level > 0)
+		return 0;
+	buffer = malloc(SCAN_STEP);
+	if (!buffer)
+		return -ENOMEM;
+	while (r == 0 && at < end) {
+		size_t step = (size_t)MIN(end - at, (uint64_t)SCAN_STEP);
+
+		r = fd_pread_all(writer_fd(recorder->writer), buffer, step, at);
+		if (r == 0)
+			r = tally_bytes(&recorder->tally, buffer, step);
+		at += step;
+	}
+	return r;
+}
+
+/* Samples that the kernel could not put into the ring, by event; told to readers as LOST_SAMPLES. */
+static uint64_t read_lost(struct recorder *recorder)
+{
+	uint64_t total = 0;
+
+	if (!(recorder->attrs.data[0].read_format & PERF_FORMAT_LOST) ||
+	    (recorder->attrs.data[0].read_format & PERF_FORMAT_GROUP))
+		return 0;
+	vec_for_each(&recorder->fds, entry) {
+		uint64_t values[READ_VALUES] = {0};
+		struct {
+			uint64_t lost;
+			char trailer[64];
+		} body = {0};
+		size_t trailer = 0;
+
+		if (read(entry->fd, values, sizeof(values)) != sizeof(values) || values[2] == 0)
+			continue;
+		total += values[2];
+		body.lost = values[2];
+		for (uint64_t bits = recorder->attrs.data[0].sample_type &
+				     (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER);
+		     bits; bits &= bits - 1)
+			trailer += sizeof(uint64_t);
+		if (recorder->attrs.data[0].sample_type & PERF_SAMPLE_IDENTIFIER)
+			memcpy(body.trailer + trailer - sizeof(uint64_t), &entry->id, sizeof(uint64_t));
+		writer_record(recorder->writer, PERF_RECORD_LOST_SAMPLES, 0, &body, sizeof(body.lost) + trailer);
+	}
+	return total;
+}
+
+static int put_kernel_symbols(struct recorder *recorder, struct recorder_result *result)
+{
+	struct str text = {0}, section = {0};
+	struct err err = {0};
+	int r;
+
+	r = kernel_symbols_excerpt(recorder->tally.kernel_ips.data, recorder->tally.kernel_ips.len, &text, &err);
+	if (r < 0) {
+		result->kernel_symbols_missing = true;
+		snprintf(result->remark, sizeof(result->remark), "kernel frames stay without names: %s", err_text(&err, r));
+		r = r == -ENOMEM ? r : 0;
+	} else if (text.len > 0) {
+		r = kernel_symbols_section(&text, &section);
+		if (r == 0)
+			r = writer_feature(recorder->writer, FEATURE_CULPRIT, section.data, section.len);
+	}
+	str_fini(&text);
+	str_fini(&section);
+	return r;
+}
+
+static int finish_file(struct recorder *recorder, struct recorder_result *result)
+{
+	uint64_t times[2];
+	int r;
+
+	result->lost = read_lost(recorder);
+	r = tally_file(recorder);
+	if (r == 0)
+		r = put_kernel_symbols(recorder, result);
+	if (r == 0)
+		r = writer_standard_features(recorder->writer, recorder->options.argc, recorder->options.argv);
+	times[0] = recorder->tally.first_time_ns;
+	times[1] = recorder->tally.last_time_ns;
+	if (r == 0 && recorder->tally.samples > 0)
+		r = writer_feature(recorder->writer, FEATURE_SAMPLE_TIME, times, sizeof(times));
+	return r;
+}
+
+int recorder_finish(struct recorder *recorder, struct recorder_result *ret, struct err *err)
+{
+	struct recorder_result result = {.signal = recorder->signal};
+	int r, finished;
+
+	enable(recorder, false);
+	r = drain(recorder);
+	if (r == 0)
+		r = finish_file(recorder, &result);
+	/* Also after a failure: the records that are there get a sound header. */
+	finished = writer_finish(recorder->writer);
+	r = r < 0 ? r : finished;
+	result.samples = recorder->tally.samples;
+	result.lost = MAX(result.lost, recorder->tally.lost_records);
+	result.throttled = recorder->tally.throttled;
+	result.first_time_ns = recorder->tally.first_time_ns;
+	result.last_time_ns = recorder->tally.last_time_ns;
+	result.file_bytes = writer_bytes(recorder->writer);
+	result.raw_bytes = writer_raw_bytes(recorder->writer);
+	result.ring_bytes = recorder->ring_bytes;
+	result.rings_shrunk = recorder->rings_shrunk;
+	*ret = result;
+	return r < 0 ? err_set(err, r, "%s: %s", recorder->options.output, strerrordesc_np(-r)) : 0;
+}
+
+uint64_t recorder_file_bytes(const struct recorder *recorder)
+{
+	return writer_bytes(recorder->writer);
+}
+
+uint64_t recorder_elapsed_ns(const struct recorder *recorder)
+{
+	return clock_monotonic_ns() - recorder->start_ns;
+}
