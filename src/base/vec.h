@@ -36,4 +36,4 @@ int vec_grow(void *data, size_t *cap, size_t need, size_t elem_bytes);
 	} while (0)
 
 #define vec_for_each(v, it) \
-	for (__typeof__((v)->data) it = (v)->data; it && it < (v)->data + (v)->len; it++)
+	for (__typeof__((v)->data + 0) it = (v)->data; it && it < (v)->data + (v)->len; it++)

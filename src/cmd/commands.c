@@ -8,15 +8,22 @@
 #include "base/util.h"
 #include "cmd/command.h"
 
-extern const struct command command_compare, command_completion, command_flame, command_help,
-	command_report, command_stat, command_version;
+extern const struct command command_compare;
+extern const struct command command_completion;
 extern const struct command command_convert;
+extern const struct command command_flame;
+extern const struct command command_help;
+extern const struct command command_record;
+extern const struct command command_report;
+extern const struct command command_stat;
+extern const struct command command_version;
 
 const struct command *const commands[] = {
 	/* Why is it slow? */
 	&command_stat,
 	&command_compare,
 	/* Where is the time going? */
+	&command_record,
 	&command_report,
 	&command_flame,
 	&command_convert,

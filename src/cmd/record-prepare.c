@@ -1,4 +1,5 @@
-/* What record does before anything is opened for good: options against each other, events, targets. */
+/* What record does before anything is opened for good: options against each other, events, targets.
+ */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -14,8 +15,8 @@
 #include "cmd/record.h"
 #include "sample/explain.h"
 
-#define DEFAULT_HZ	  4000
-#define PRECISE_MAX	  3
+#define DEFAULT_HZ        4000
+#define PRECISE_MAX       3
 #define TRACEPOINT_PERIOD 1
 
 static const struct host this_host = {.root = ""};
@@ -26,9 +27,13 @@ static int check_options(const struct record_job *job, struct err *err)
 	bool processes = options->pids.len > 0 || options->tids.len > 0 || options->user;
 
 	if (options->period > 0 && (options->frequency_hz > 0 || options->frequency_max))
-		return err_set(err, -EINVAL, "--freq and --count exclude each other: a frequency, or every N events");
+		return err_set(
+			err, -EINVAL,
+			"--freq and --count exclude each other: a frequency, or every N events");
 	if (options->system_wide && processes)
-		return err_set(err, -EINVAL, "--all-cpus records every process: leave out --pid, --tid and --uid, or --all-cpus");
+		return err_set(err, -EINVAL,
+			       "--all-cpus records every process: leave out --pid, --tid and "
+			       "--uid, or --all-cpus");
 	if (job->has_command && processes)
 		return err_set(err, -EINVAL, "either a command or --pid, --tid, --uid, not both");
 	return 0;
@@ -45,8 +50,9 @@ static int add_user_processes(struct record_ids *pids, uid_t uid, struct err *er
 	if (!proc)
 		return err_set(err, -errno, "/proc: %s", strerrordesc_np(errno));
 	while (r == 0 && (entry = readdir(proc)) != NULL)
-		if (isdigit((unsigned char)entry->d_name[0]) && fstatat(dirfd(proc), entry->d_name, &st, 0) == 0 &&
-		    st.st_uid == uid && atoi(entry->d_name) != (int)getpid())
+		if (isdigit((unsigned char)entry->d_name[0]) &&
+		    fstatat(dirfd(proc), entry->d_name, &st, 0) == 0 && st.st_uid == uid &&
+		    atoi(entry->d_name) != (int)getpid())
 			r = vec_push(pids, atoi(entry->d_name));
 	closedir(proc);
 	return r;
@@ -120,10 +126,14 @@ static int add_default_event(struct record_job *job)
 	struct recorder_event event = {
 		.name = "cycles",
 		.group = -1,
-		.attr = {.type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES, .precise_ip = PRECISE_MAX, .exclude_guest = 1},
+		.attr = {.type = PERF_TYPE_HARDWARE,
+			 .config = PERF_COUNT_HW_CPU_CYCLES,
+			 .precise_ip = PRECISE_MAX,
+			 .exclude_guest = 1},
 	};
 	static const char *const names[] = {"cycles", "cycles:p", "cycles:pp", "cycles:ppp"};
-	static const char *const user_names[] = {"cycles:u", "cycles:up", "cycles:upp", "cycles:uppp"};
+	static const char *const user_names[] = {"cycles:u", "cycles:up", "cycles:upp",
+						 "cycles:uppp"};
 	int r;
 
 	event.attr.exclude_kernel = event.attr.exclude_hv = job->user_only;
@@ -131,7 +141,8 @@ static int add_default_event(struct record_job *job)
 	event.name = (job->user_only ? user_names : names)[event.attr.precise_ip];
 	if (r < 0 && r != -EACCES && r != -EPERM) {
 		job->no_pmu = true;
-		event.attr = (struct perf_event_attr){.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK};
+		event.attr = (struct perf_event_attr){.type = PERF_TYPE_SOFTWARE,
+						      .config = PERF_COUNT_SW_CPU_CLOCK};
 		event.attr.exclude_kernel = event.attr.exclude_hv = job->user_only;
 		event.name = job->user_only ? "cpu-clock:u" : "cpu-clock";
 	}
@@ -144,7 +155,8 @@ static int parse_events(struct record_job *job, struct err *err)
 	int r = event_env_new(&(struct event_env_options){.host = &this_host}, &job->env, err);
 
 	for (size_t i = 0; r == 0 && i < job->options.event_texts.len; i++) {
-		const char *filter = i < job->options.filters.len ? job->options.filters.data[i] : NULL;
+		const char *filter =
+			i < job->options.filters.len ? job->options.filters.data[i] : NULL;
 
 		r = events_parse(job->options.event_texts.data[i], job->env, &job->list, err);
 		if (r == 0 && filter)
@@ -165,7 +177,9 @@ static int take_event(struct record_job *job, const struct event *event, struct 
 	};
 
 	if (event->kind == EVENT_TOOL)
-		return err_set(err, -EINVAL, "%s cannot be sampled: it is a measurement of 'culprit stat'", event->name);
+		return err_set(err, -EINVAL,
+			       "%s cannot be sampled: it is a measurement of 'culprit stat'",
+			       event->name);
 	if (event->no_pmu)
 		return explain_event_open(&event->attr, event->name, 0, -1, -ENOENT, err);
 	if (!event->levels_given && job->user_only && event->kind != EVENT_TRACEPOINT)
@@ -182,7 +196,9 @@ static int set_rates(struct record_job *job, struct err *err)
 	uint64_t hz = job->options.frequency_hz;
 
 	if (job->options.frequency_max && !limit.known)
-		return err_set(err, -ENOENT, "--freq max: kernel.perf_event_max_sample_rate cannot be read: %s", limit.why);
+		return err_set(err, -ENOENT,
+			       "--freq max: kernel.perf_event_max_sample_rate cannot be read: %s",
+			       limit.why);
 	if (job->options.frequency_max)
 		hz = (uint64_t)limit.value;
 	vec_for_each(&job->events, event) {
@@ -192,7 +208,8 @@ static int set_rates(struct record_job *job, struct err *err)
 			continue;
 		if (job->options.period > 0) {
 			attr->sample_period = job->options.period;
-		} else if (hz == 0 && (attr->type == PERF_TYPE_TRACEPOINT || attr->type == PERF_TYPE_BREAKPOINT)) {
+		} else if (hz == 0 && (attr->type == PERF_TYPE_TRACEPOINT ||
+				       attr->type == PERF_TYPE_BREAKPOINT)) {
 			attr->sample_period = TRACEPOINT_PERIOD;
 		} else {
 			attr->freq = 1;

@@ -19,8 +19,10 @@ static const char *skid_text(const struct perf_event_attr *attr)
 
 	if (attr->type == PERF_TYPE_SOFTWARE &&
 	    (attr->config == PERF_COUNT_SW_CPU_CLOCK || attr->config == PERF_COUNT_SW_TASK_CLOCK))
-		return "a timer: code that runs with interrupts off is charged to the place where they come on again";
-	if (attr->type == PERF_TYPE_SOFTWARE || attr->type == PERF_TYPE_TRACEPOINT || attr->type == PERF_TYPE_BREAKPOINT)
+		return "a timer: code that runs with interrupts off is charged to the place where "
+		       "they come on again";
+	if (attr->type == PERF_TYPE_SOFTWARE || attr->type == PERF_TYPE_TRACEPOINT ||
+	    attr->type == PERF_TYPE_BREAKPOINT)
 		return "exact: the kernel samples at the event itself";
 	return precise[attr->precise_ip];
 }
@@ -52,16 +54,23 @@ static void put_losses(const struct command *self, const struct record_job *job)
 
 	if (result->lost > 0) {
 		put_count(&line, result->lost);
-		str_printf(&line, " samples were lost (%.2f%%): the file could not be written fast enough; use a larger -m, a lower -F, or a faster disk",
+		str_printf(&line,
+			   " samples were lost (%.2f%%): the file could not be written fast "
+			   "enough; use a larger -m, a lower -F, or a faster disk",
 			   100.0 * (double)result->lost / (double)(result->lost + result->samples));
 		cmd_warnf(self, "%s", str_text(&line));
 	}
 	if (result->throttled > 0)
-		cmd_warnf(self, "the kernel throttled sampling %llu times; use a lower -F, or raise kernel.perf_event_max_sample_rate",
+		cmd_warnf(self,
+			  "the kernel throttled sampling %llu times; use a lower -F, or raise "
+			  "kernel.perf_event_max_sample_rate",
 			  (unsigned long long)result->throttled);
 	if (result->rings_shrunk)
-		cmd_warnf(self, "ring buffers are only %llu KiB per CPU: kernel.perf_event_mlock_kb allows no more; sudo sysctl "
-				"kernel.perf_event_mlock_kb=8192", (unsigned long long)(result->ring_bytes / 1024));
+		cmd_warnf(self,
+			  "ring buffers are only %llu KiB per CPU: kernel.perf_event_mlock_kb "
+			  "allows no more; sudo sysctl "
+			  "kernel.perf_event_mlock_kb=8192",
+			  (unsigned long long)(result->ring_bytes / 1024));
 	if (result->remark[0])
 		cmd_warnf(self, "%s", result->remark);
 	str_fini(&line);
@@ -89,26 +98,34 @@ void record_print_summary(const struct command *self, const struct record_job *j
 	put_losses(self, job);
 	put_count(&line, result->samples);
 	if (result->samples > 0)
-		str_printf(&line, " samples over %s", duration_text(result->last_time_ns - result->first_time_ns, span, sizeof(span)));
+		str_printf(&line, " samples over %s",
+			   duration_text(result->last_time_ns - result->first_time_ns, span,
+					 sizeof(span)));
 	else
 		str_puts(&line, " samples");
 	str_printf(&line, ", %.1f MB in %s", (double)result->file_bytes / 1e6, job->options.output);
 	if (job->options.zstd_level > 0 && result->file_bytes > 0)
-		str_printf(&line, " (%.1f times smaller than raw)", (double)result->raw_bytes / (double)result->file_bytes);
+		str_printf(&line, " (%.1f times smaller than raw)",
+			   (double)result->raw_bytes / (double)result->file_bytes);
 	fprintf(stderr, "culprit record: %s\n", str_text(&line));
 	put_events(job);
 	if (job->no_pmu)
-		fprintf(stderr, "  no hardware counters here (cycles is not supported): the timer stands in; 'culprit doctor' says why\n");
+		fprintf(stderr, "  no hardware counters here (cycles is not supported): the timer "
+				"stands in; 'culprit doctor' says why\n");
 	if (job->user_only)
-		fprintf(stderr, "  only user space: kernel.perf_event_paranoid forbids the kernel to this user; sudo sysctl "
+		fprintf(stderr, "  only user space: kernel.perf_event_paranoid forbids the kernel "
+				"to this user; sudo sysctl "
 				"kernel.perf_event_paranoid=1\n");
 	if (job->frequency_cut)
-		fprintf(stderr, "  the frequency was lowered to kernel.perf_event_max_sample_rate\n");
+		fprintf(stderr,
+			"  the frequency was lowered to kernel.perf_event_max_sample_rate\n");
 	if (result->samples == 0)
 		fprintf(stderr, "  nothing was sampled: it ran too short, or was never on a CPU\n");
 	if (job->options.verbose)
-		fprintf(stderr, "  rings of %llu KiB per CPU\n", (unsigned long long)(result->ring_bytes / 1024));
-	fprintf(stderr, "next: culprit report%s%s\n", strcmp(job->options.output, "perf.data") == 0 ? "" : " -i ",
+		fprintf(stderr, "  rings of %llu KiB per CPU\n",
+			(unsigned long long)(result->ring_bytes / 1024));
+	fprintf(stderr, "next: culprit report%s%s\n",
+		strcmp(job->options.output, "perf.data") == 0 ? "" : " -i ",
 		strcmp(job->options.output, "perf.data") == 0 ? "" : job->options.output);
 	str_fini(&line);
 }

@@ -33,7 +33,8 @@ static int set_filter(void *data, const char *value, struct err *err)
 	struct record_options *options = data;
 
 	if (options->event_texts.len == 0)
-		return err_set(err, -EINVAL, "a filter belongs to the tracepoint before it: give -e first");
+		return err_set(err, -EINVAL,
+			       "a filter belongs to the tracepoint before it: give -e first");
 	while (options->filters.len < options->event_texts.len)
 		if (vec_push(&options->filters, NULL) < 0)
 			return -ENOMEM;
@@ -51,7 +52,8 @@ static int set_frequency(void *data, const char *value, struct err *err)
 		return 0;
 	}
 	if (parse_u64(value, 10, &hz) < 0 || hz == 0)
-		return err_set(err, -EINVAL, "'%s' is not a number of samples per second, nor 'max'", value);
+		return err_set(err, -EINVAL,
+			       "'%s' is not a number of samples per second, nor 'max'", value);
 	options->frequency_hz = hz;
 	return 0;
 }
@@ -70,8 +72,11 @@ static int set_graph(void *data, const char *value, struct err *err)
 		options->callgraph = CALLGRAPH_NONE;
 	else if (str_prefix(value, "dwarf", &size) && (*size == '\0' || *size == ',')) {
 		options->callgraph = CALLGRAPH_DWARF;
-		if (*size == ',' && (parse_size(size + 1, &bytes) < 0 || bytes < 8 || bytes > 65528 || bytes % 8))
-			return err_set(err, -EINVAL, "'%s': the stack size is a multiple of 8 up to 65528", size + 1);
+		if (*size == ',' &&
+		    (parse_size(size + 1, &bytes) < 0 || bytes < 8 || bytes > 65528 || bytes % 8))
+			return err_set(err, -EINVAL,
+				       "'%s': the stack size is a multiple of 8 up to 65528",
+				       size + 1);
 		if (*size == ',')
 			options->stack_bytes = (uint32_t)bytes;
 	} else
@@ -96,10 +101,12 @@ static int set_ring(void *data, const char *value, struct err *err)
 	struct record_options *options = data;
 	unsigned long long bytes, page = (unsigned long long)sysconf(_SC_PAGESIZE), whole = page;
 
-	if (strspn(value, "0123456789") == strlen(value) && parse_u64(value, 10, &bytes) == 0 && bytes < UINT32_MAX)
+	if (strspn(value, "0123456789") == strlen(value) && parse_u64(value, 10, &bytes) == 0 &&
+	    bytes < UINT32_MAX)
 		bytes *= page;
 	else if (parse_size(value, &bytes) < 0)
-		return err_set(err, -EINVAL, "'%s' is not a number of pages, nor a size such as 512K", value);
+		return err_set(err, -EINVAL,
+			       "'%s' is not a number of pages, nor a size such as 512K", value);
 	if (bytes == 0 || bytes > UINT64_C(1) << 31)
 		return err_set(err, -ERANGE, "'%s': a ring has 1 page to 2 GiB", value);
 	while (whole < bytes)
@@ -137,7 +144,8 @@ static int add_ids(struct record_ids *ids, const char *value, struct err *err)
 		long id = strtol(at, &end, 10);
 
 		if (end == at || id <= 0 || id > INT32_MAX || (*end != ',' && *end != '\0'))
-			return err_set(err, -EINVAL, "'%s' is not a list of process ids such as 12,34", value);
+			return err_set(err, -EINVAL,
+				       "'%s' is not a list of process ids such as 12,34", value);
 		if (vec_push(ids, (pid_t)id) < 0)
 			return -ENOMEM;
 		at = end + (*end == ',');
@@ -157,30 +165,65 @@ static int set_tids(void *data, const char *value, struct err *err)
 
 static const struct option_spec record_specs[] = {
 	OPT_HEADING("What to record"),
-	OPT_FLAG('a', "all-cpus", struct record_options, system_wide, "The whole machine (the default without a command or -p, -t, -u)."),
-	OPT_CALL('C', "cpu", "LIST", set_cpus, "Only these CPUs, such as 0-3,8; implies -a unless a command or process is given."),
-	OPT_CALL('p', "pid", "PID,...", set_pids, "These processes with all their threads, and the children they start from now on."),
+	OPT_FLAG('a', "all-cpus", struct record_options, system_wide,
+		 "The whole machine (the default without a command or -p, -t, -u)."),
+	OPT_CALL(
+		'C', "cpu", "LIST", set_cpus,
+		"Only these CPUs, such as 0-3,8; implies -a unless a command or process is given."),
+	OPT_CALL(
+		'p', "pid", "PID,...", set_pids,
+		"These processes with all their threads, and the children they start from now on."),
 	OPT_CALL('t', "tid", "TID,...", set_tids, "These threads."),
-	OPT_TEXT('u', "uid", "USER", struct record_options, user, "All processes of this user (name or number) that run now, and their children."),
-	OPT_FLAG('i', "no-inherit", struct record_options, no_inherit, "Children and new threads are not recorded."),
+	OPT_TEXT('u', "uid", "USER", struct record_options, user,
+		 "All processes of this user (name or number) that run now, and their children."),
+	OPT_FLAG('i', "no-inherit", struct record_options, no_inherit,
+		 "Children and new threads are not recorded."),
 	OPT_HEADING("Events"),
-	{.kind = OPTION_CALL, .short_name = 'e', .name = "event", .arg = "EVENT", .set = set_event, .complete = "cycles instructions cpu-clock task-clock page-faults context-switches",
-	 .help = "Sample this event, in perf's syntax: cycles:u, cpu/event=0xd1,umask=1/, sched:sched_switch, {a,b}; may be given several times. Default: cycles with the highest precision that works, else cpu-clock."},
-	OPT_CALL(0, "filter", "FILTER", set_filter, "Keep only tracepoint events for which this holds, such as 'prev_pid == 0'; for the -e before it."),
-	OPT_CALL('F', "freq", "HZ", set_frequency, "Samples per second and CPU, or 'max' for what the kernel allows. Default: 4000."),
-	OPT_U64('c', "count", "N", struct record_options, period, "Sample every N events instead of at a frequency."),
+	{.kind = OPTION_CALL,
+	 .short_name = 'e',
+	 .name = "event",
+	 .arg = "EVENT",
+	 .set = set_event,
+	 .complete = "cycles instructions cpu-clock task-clock page-faults context-switches",
+	 .help = "Sample this event, in perf's syntax: cycles:u, cpu/event=0xd1,umask=1/, "
+		 "sched:sched_switch, {a,b}; may be given several times. Default: cycles with the "
+		 "highest precision that works, else cpu-clock."},
+	OPT_CALL(0, "filter", "FILTER", set_filter,
+		 "Keep only tracepoint events for which this holds, such as 'prev_pid == 0'; for "
+		 "the -e before it."),
+	OPT_CALL('F', "freq", "HZ", set_frequency,
+		 "Samples per second and CPU, or 'max' for what the kernel allows. Default: 4000."),
+	OPT_U64('c', "count", "N", struct record_options, period,
+		"Sample every N events instead of at a frequency."),
 	OPT_HEADING("Call stacks"),
-	OPT_CALL('g', NULL, NULL, set_graph_fp, "Record call stacks by frame pointers (as --call-graph fp)."),
-	{.kind = OPTION_CALL, .name = "call-graph", .arg = "MODE", .set = set_graph, .complete = "fp dwarf lbr no",
-	 .help = "fp: frame pointers. dwarf[,BYTES]: copy registers and BYTES of stack (default 8192) for unwinding later. lbr: the CPU's branch records. no: none."},
+	OPT_CALL('g', NULL, NULL, set_graph_fp,
+		 "Record call stacks by frame pointers (as --call-graph fp)."),
+	{.kind = OPTION_CALL,
+	 .name = "call-graph",
+	 .arg = "MODE",
+	 .set = set_graph,
+	 .complete = "fp dwarf lbr no",
+	 .help = "fp: frame pointers. dwarf[,BYTES]: copy registers and BYTES of stack (default "
+		 "8192) for unwinding later. lbr: the CPU's branch records. no: none."},
 	OPT_HEADING("When"),
-	OPT_DURATION('d', "duration", "TIME", struct record_options, duration_ns, 0, "End after this time: 10s, 500ms, 2m. A command that still runs is ended with SIGTERM."),
-	OPT_DURATION('D', "delay", "MS", struct record_options, delay_ns, NSEC_PER_MSEC, "Begin sampling this many milliseconds after the start."),
+	OPT_DURATION('d', "duration", "TIME", struct record_options, duration_ns, 0,
+		     "End after this time: 10s, 500ms, 2m. A command that still runs is ended with "
+		     "SIGTERM."),
+	OPT_DURATION('D', "delay", "MS", struct record_options, delay_ns, NSEC_PER_MSEC,
+		     "Begin sampling this many milliseconds after the start."),
 	OPT_HEADING("Output"),
-	{.kind = OPTION_TEXT, .short_name = 'o', .name = "output", .arg = "FILE", .offset = offsetof(struct record_options, output), .complete = "@file",
+	{.kind = OPTION_TEXT,
+	 .short_name = 'o',
+	 .name = "output",
+	 .arg = "FILE",
+	 .offset = offsetof(struct record_options, output),
+	 .complete = "@file",
 	 .help = "Write here instead of perf.data; a file that is there is kept as FILE.old."},
-	OPT_CALL('z', "compression-level", "[LEVEL]", set_zstd, "Compress with zstd (level 1 to 22, default 1)."),
-	OPT_CALL('m', "mmap-pages", "PAGES", set_ring, "Ring buffer per CPU, in pages or as a size (512K). Default: 1M, or what kernel.perf_event_mlock_kb leaves."),
+	OPT_CALL('z', "compression-level", "[LEVEL]", set_zstd,
+		 "Compress with zstd (level 1 to 22, default 1)."),
+	OPT_CALL('m', "mmap-pages", "PAGES", set_ring,
+		 "Ring buffer per CPU, in pages or as a size (512K). Default: 1M, or what "
+		 "kernel.perf_event_mlock_kb leaves."),
 	OPT_FLAG('q', "quiet", struct record_options, quiet, "Say nothing but errors."),
 	OPT_FLAG('v', "verbose", struct record_options, verbose, "Say what was opened."),
 	OPT_END,
@@ -196,7 +239,8 @@ static void print_status(void *arg, const struct recorder *recorder)
 	char elapsed[32];
 
 	(void)arg;
-	fprintf(stderr, "\rrecording %s, %.1f MB \x1b[K", duration_text(recorder_elapsed_ns(recorder), elapsed, sizeof(elapsed)),
+	fprintf(stderr, "\rrecording %s, %.1f MB \x1b[K",
+		duration_text(recorder_elapsed_ns(recorder), elapsed, sizeof(elapsed)),
 		(double)recorder_file_bytes(recorder) / 1e6);
 }
 
@@ -244,7 +288,7 @@ static int record_workload(const struct command *self, struct record_job *job, c
 		if (r < 0) {
 			unlink(job->recorder_options.output);
 			cmd_fail(self, r, &err);
-			return workload_exit_status(r);
+			return workload_exec_status(r);
 		}
 	}
 	r = recorder_run(job->recorder, workload_has_ended, work, &err);
@@ -290,22 +334,29 @@ const struct command command_record = {
 	.name = "record",
 	.args = "[OPTIONS] [--] [COMMAND [ARG...]]",
 	.summary = "sample where the CPU time goes, into a perf.data file",
-	.details =
-		"Records a command until it ends, or processes, CPUs or the whole machine until Ctrl-C, SIGTERM or "
-		"--duration. The file is perf.data as perf reads it. It also keeps the kernel symbols that its samples "
-		"need, so that another user or machine can read it.\n\n"
-		"Without a PMU (most virtual machines) the default event is cpu-clock: a timer, whose samples fall where "
-		"interrupts are on again. With a PMU it is cycles with the highest precision that works. Which one it was, "
-		"and what its skid means, is said at the end and stands in the report.\n\n"
-		"The file is sound at every moment: after Ctrl-C and SIGTERM it is complete; after a kill -9 or a full disk "
-		"it holds what was written until then, and 'culprit report' reads it (perf refuses such files). What was "
-		"lost or throttled is counted and shown.",
-	.examples =
-		"culprit record -g -- make -j8\n\tprofile a build with call stacks\n"
-		"culprit record -a -g -F 99 -d 10s\n\tthe whole machine for 10 seconds\n"
-		"culprit record -p $(pidof postgres | tr ' ' ,) -g\n\trunning processes, until Ctrl-C\n"
-		"culprit record -e sched:sched_switch -c 1 -a -d 1s\n\tevery context switch of a second\n",
-	.exits = "The command's own status (128 + N when signal N ended it); 126 or 127 when it cannot be started; "
+	.details = "Records a command until it ends, or processes, CPUs or the whole machine until "
+		   "Ctrl-C, SIGTERM or "
+		   "--duration. The file is perf.data as perf reads it. It also keeps the kernel "
+		   "symbols that its samples "
+		   "need, so that another user or machine can read it.\n\n"
+		   "Without a PMU (most virtual machines) the default event is cpu-clock: a timer, "
+		   "whose samples fall where "
+		   "interrupts are on again. With a PMU it is cycles with the highest precision "
+		   "that works. Which one it was, "
+		   "and what its skid means, is said at the end and stands in the report.\n\n"
+		   "The file is sound at every moment: after Ctrl-C and SIGTERM it is complete; "
+		   "after a kill -9 or a full disk "
+		   "it holds what was written until then, and 'culprit report' reads it (perf "
+		   "refuses such files). What was "
+		   "lost or throttled is counted and shown.",
+	.examples = "culprit record -g -- make -j8\n\tprofile a build with call stacks\n"
+		    "culprit record -a -g -F 99 -d 10s\n\tthe whole machine for 10 seconds\n"
+		    "culprit record -p $(pidof postgres | tr ' ' ,) -g\n\trunning processes, until "
+		    "Ctrl-C\n"
+		    "culprit record -e sched:sched_switch -c 1 -a -d 1s\n\tevery context switch of "
+		    "a second\n",
+	.exits = "The command's own status (128 + N when signal N ended it); 126 or 127 when it "
+		 "cannot be started; "
 		 "otherwise 0 done, 1 failure.\n",
 	.options = record_specs,
 	.stops_at_operand = true,

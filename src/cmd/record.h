@@ -1,4 +1,5 @@
-/* culprit record's pieces: record.c (options, life), record-prepare.c (events, targets), record-summary.c (words). */
+/* culprit record's pieces: record.c (options, life), record-prepare.c (events, targets),
+ * record-summary.c (words). */
 #pragma once
 
 #include <stdbool.h>
@@ -40,10 +41,10 @@ struct record_job {
 	struct recorder *recorder;
 	struct recorder_result result;
 	struct workload work;
-	bool default_event;  /* nobody asked for a particular one */
-	bool no_pmu;	     /* the default had to be cpu-clock */
-	bool user_only;	     /* the kernel is forbidden to this user */
-	bool frequency_cut;  /* to kernel.perf_event_max_sample_rate */
+	bool default_event; /* nobody asked for a particular one */
+	bool no_pmu;        /* the default had to be cpu-clock */
+	bool user_only;     /* the kernel is forbidden to this user */
+	bool frequency_cut; /* to kernel.perf_event_max_sample_rate */
 };
 
 /* Checks the options against each other, parses and probes the events, finds the targets. */

@@ -13,13 +13,13 @@
 #include "base/util.h"
 #include "base/vec.h"
 
-#define KALLSYMS_PATH	"/proc/kallsyms"
-#define KALLSYMS_MAX	(256U << 20)
-#define MODULES_MAX	(4U << 20)
-#define CACHE_MAGIC	UINT64_C(0x31736d79536c6143) /* "CalSyms1" */
-#define SECTION_VERSION 1
+#define KALLSYMS_PATH    "/proc/kallsyms"
+#define KALLSYMS_MAX     (256U << 20)
+#define MODULES_MAX      (4U << 20)
+#define CACHE_MAGIC      UINT64_C(0x31736d79536c6143) /* "CalSyms1" */
+#define SECTION_VERSION  1
 #define SECTION_KALLSYMS 1
-#define SECTION_LEVEL	3
+#define SECTION_LEVEL    3
 
 /*
  * The cache: header, then count entries sorted by address, then the lines' texts ("T name" or
@@ -31,7 +31,7 @@ struct cache_header {
 
 struct cache_entry {
 	uint64_t address;
-	uint32_t text; /* offset into the texts */
+	uint32_t text;  /* offset into the texts */
 	uint32_t order; /* line number: keeps the kernel's order among equal addresses */
 };
 
@@ -39,8 +39,8 @@ struct kernel_table {
 	const struct cache_entry *entries;
 	const char *texts;
 	size_t count, text_bytes;
-	struct file_map map;	    /* when it came from the cache */
-	struct str built;	    /* when it was made now */
+	struct file_map map; /* when it came from the cache */
+	struct str built;    /* when it was made now */
 };
 
 static void table_fini(struct kernel_table *table)
@@ -50,13 +50,15 @@ static void table_fini(struct kernel_table *table)
 }
 
 /* True when the bytes are a cache for this key, whose offsets all hold. */
-static bool table_from_bytes(struct kernel_table *table, const void *data, size_t size, uint64_t key)
+static bool table_from_bytes(struct kernel_table *table, const void *data, size_t size,
+			     uint64_t key)
 {
 	const struct cache_header *header = data;
 
 	if (size < sizeof(*header) || header->magic != CACHE_MAGIC || header->key != key ||
 	    header->count > (size - sizeof(*header)) / sizeof(struct cache_entry) ||
-	    header->text_bytes != size - sizeof(*header) - header->count * sizeof(struct cache_entry) ||
+	    header->text_bytes !=
+		    size - sizeof(*header) - header->count * sizeof(struct cache_entry) ||
 	    header->text_bytes == 0)
 		return false;
 	table->entries = (const struct cache_entry *)(header + 1);
@@ -85,7 +87,8 @@ static int table_build(struct kernel_table *table, char *text, uint64_t key)
 	int r = 0;
 
 	for (char *line = text, *next; r == 0 && *line; line = next) {
-		struct cache_entry entry = {.text = (uint32_t)texts.len, .order = (uint32_t)entries.len};
+		struct cache_entry entry = {.text = (uint32_t)texts.len,
+					    .order = (uint32_t)entries.len};
 		char *rest;
 
 		next = strchrnul(line, '\n');
@@ -126,7 +129,8 @@ static int cache_key(uint64_t *ret)
 		return -ENOENT;
 	if (file_read("/proc/modules", MODULES_MAX, &modules, &modules_size, NULL) < 0)
 		modules_size = 0;
-	*ret = hash_pair(hash_bytes(boot, boot_size), modules_size ? hash_bytes(modules, modules_size) : 0);
+	*ret = hash_pair(hash_bytes(boot, boot_size),
+			 modules_size ? hash_bytes(modules, modules_size) : 0);
 	return 0;
 }
 
@@ -163,8 +167,10 @@ static int table_open(struct kernel_table *table, struct err *err)
 	if (r == 0)
 		r = table_build(table, text, key);
 	if (r == -EACCES)
-		return err_set(err, r, "the kernel hides its addresses (kernel.kptr_restrict, or no CAP_SYSLOG); "
-				       "sudo sysctl kernel.kptr_restrict=0, or record as root");
+		return err_set(
+			err, r,
+			"the kernel hides its addresses (kernel.kptr_restrict, or no CAP_SYSLOG); "
+			"sudo sysctl kernel.kptr_restrict=0, or record as root");
 	/* A cache that cannot be kept costs time, nothing else. */
 	if (r == 0 && cached && dir_make(dir, 0700, NULL) == 0)
 		(void)file_write_atomic(path, table->built.data, table->built.len, 0600, NULL);
@@ -194,7 +200,8 @@ static size_t put_address(const struct kernel_table *table, size_t i, struct str
 
 	for (; i < table->count && table->entries[i].address == address; i++)
 		if (table->entries[i].text < table->text_bytes)
-			str_printf(out, "%016llx %s\n", (unsigned long long)address, table->texts + table->entries[i].text);
+			str_printf(out, "%016llx %s\n", (unsigned long long)address,
+				   table->texts + table->entries[i].text);
 	return i;
 }
 
@@ -228,7 +235,8 @@ int kernel_symbols_excerpt(uint64_t *addresses, size_t count, struct str *out, s
 			at--;
 		if (at >= written)
 			written = put_address(&table, at, out);
-		if (written < table.count && (written == 0 || table.entries[written - 1].address <= addresses[i]))
+		if (written < table.count &&
+		    (written == 0 || table.entries[written - 1].address <= addresses[i]))
 			written = put_address(&table, written, out);
 	}
 	table_fini(&table);

@@ -1,9 +1,10 @@
 /*
  * The kernel symbols that a recording needs, so that another user or machine can name its frames.
  *
- * Reading /proc/kallsyms costs tens of milliseconds. It is therefore kept, sorted, in a cache file of
- * this user (0600, in $XDG_CACHE_HOME/culprit or ~/.cache/culprit) that holds as long as the boot id and
- * the list of modules stay the same. Without a writable cache everything works, only slower.
+ * Reading /proc/kallsyms costs tens of milliseconds. It is therefore kept, sorted, in a cache file
+ * of this user (0600, in $XDG_CACHE_HOME/culprit or ~/.cache/culprit) that holds as long as the
+ * boot id and the list of modules stay the same. Without a writable cache everything works, only
+ * slower.
  */
 #pragma once
 
@@ -15,9 +16,9 @@
 #include "base/str.h"
 
 /*
- * Appends kallsyms text with every symbol that covers one of the addresses, and the symbol that follows
- * it (so that sizes stay right). addresses is sorted in place. -EACCES and words when the kernel hides
- * its addresses (kptr_restrict).
+ * Appends kallsyms text with every symbol that covers one of the addresses, and the symbol that
+ * follows it (so that sizes stay right). addresses is sorted in place. -EACCES and words when the
+ * kernel hides its addresses (kptr_restrict).
  */
 int kernel_symbols_excerpt(uint64_t *addresses, size_t count, struct str *out, struct err *err);
 

@@ -1,4 +1,5 @@
-/* The recorder's state, shared by recorder-open.c (events, targets, rings) and recorder.c (the loop). */
+/* The recorder's state, shared by recorder-open.c (events, targets, rings) and recorder.c (the
+ * loop). */
 #pragma once
 
 #include "base/vec.h"

@@ -1,9 +1,9 @@
 /*
- * Opening: every event on every CPU and target. Events of one CPU share one ring (the first descriptor's),
- * so the number of rings is that of the CPUs, however many threads are watched.
+ * Opening: every event on every CPU and target. Events of one CPU share one ring (the first
+ * descriptor's), so the number of rings is that of the CPUs, however many threads are watched.
  *
- * Settings that an older kernel does not know (EINVAL) are given up one by one, newest first; what the
- * recording loses with each is nothing that a reader needs.
+ * Settings that an older kernel does not know (EINVAL) are given up one by one, newest first; what
+ * the recording loses with each is nothing that a reader needs.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -22,7 +22,7 @@
 #include "sample/explain.h"
 #include "sample/recorder-internal.h"
 
-#define RING_BYTES_WANTED (UINT64_C(1) << 20)
+#define RING_BYTES_WANTED   (UINT64_C(1) << 20)
 #define STACK_BYTES_DEFAULT 8192
 #if defined(__x86_64__)
 /* ax..r15 without the segment registers, as the unwinder needs them (asm/perf_regs.h) */
@@ -48,13 +48,15 @@ static void set_callgraph(struct perf_event_attr *attr, const struct recorder_op
 	case CALLGRAPH_DWARF:
 		attr->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
 		attr->sample_regs_user = USER_REGS;
-		attr->sample_stack_user = options->stack_bytes ? options->stack_bytes : STACK_BYTES_DEFAULT;
+		attr->sample_stack_user =
+			options->stack_bytes ? options->stack_bytes : STACK_BYTES_DEFAULT;
 		attr->exclude_callchain_user = 1;
 		break;
 	case CALLGRAPH_LBR:
 		attr->sample_type |= PERF_SAMPLE_BRANCH_STACK;
 		attr->branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK |
-					   PERF_SAMPLE_BRANCH_NO_CYCLES | PERF_SAMPLE_BRANCH_NO_FLAGS;
+					   PERF_SAMPLE_BRANCH_NO_CYCLES |
+					   PERF_SAMPLE_BRANCH_NO_FLAGS;
 		attr->exclude_callchain_user = 1;
 		break;
 	case CALLGRAPH_FP:
@@ -103,8 +105,8 @@ static void set_common(struct perf_event_attr *attr, const struct recorder *reco
 }
 
 /*
- * Leader sampling ({a,b}:S): the first of the group samples and reads the others, which do not sample.
- * The kernel cannot inherit such reads, so children are not followed then.
+ * Leader sampling ({a,b}:S): the first of the group samples and reads the others, which do not
+ * sample. The kernel cannot inherit such reads, so children are not followed then.
  */
 static void set_group_reads(struct recorder *recorder)
 {
@@ -140,12 +142,14 @@ static int build_attrs(struct recorder *recorder)
 
 	recorder->on_exec = options->workload > 0 && !options->system_wide;
 	if (dummy) {
-		struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY};
+		struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+					       .config = PERF_COUNT_SW_DUMMY};
 
 		attr.exclude_kernel = options->events[0].attr.exclude_kernel;
 		attr.sample_period = 1;
 		set_common(&attr, recorder, several);
-		if (vec_push(&recorder->attrs, attr) < 0 || vec_push(&recorder->names, "dummy:u") < 0)
+		if (vec_push(&recorder->attrs, attr) < 0 ||
+		    vec_push(&recorder->names, "dummy:u") < 0)
 			return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < options->event_count; i++) {
@@ -154,12 +158,13 @@ static int build_attrs(struct recorder *recorder)
 		set_common(&attr, recorder, several);
 		if (dummy)
 			attr.enable_on_exec = 0;
-		if (vec_push(&recorder->attrs, attr) < 0 || vec_push(&recorder->names, options->events[i].name) < 0)
+		if (vec_push(&recorder->attrs, attr) < 0 ||
+		    vec_push(&recorder->names, options->events[i].name) < 0)
 			return -ENOMEM;
 	}
 	set_group_reads(recorder);
 	set_side_band(&recorder->attrs.data[0]);
-	/* One record layout for all events: readers and the scan rely on it. */
+	/* One record layout for all events: readers and the tally rely on it. */
 	vec_for_each(&recorder->attrs, attr)
 		sample_type |= attr->sample_type;
 	vec_for_each(&recorder->attrs, attr)
@@ -219,7 +224,8 @@ static int build_cpus(struct recorder *recorder, struct err *err)
 	}
 	cpuset_for_each(recorder->options.cpus, cpu) {
 		if (!cpuset_has(&online, (unsigned)cpu))
-			return err_set(err, -ENODEV, "CPU %d is not online (online: %.*s)", cpu, (int)strcspn(text, "\n"), text);
+			return err_set(err, -ENODEV, "CPU %d is not online (online: %.*s)", cpu,
+				       (int)strcspn(text, "\n"), text);
 	}
 	recorder->cpus = *recorder->options.cpus;
 	return 0;
@@ -242,7 +248,8 @@ static bool give_up_one(struct perf_event_attr *attr)
 }
 
 /* Opens one descriptor; learns on the way what this kernel takes, for all later ones. */
-static int open_one(struct recorder *recorder, uint32_t event, pid_t pid, int cpu, int group_fd, struct err *err)
+static int open_one(struct recorder *recorder, uint32_t event, pid_t pid, int cpu, int group_fd,
+		    struct err *err)
 {
 	struct perf_event_attr *attr = &recorder->attrs.data[event];
 	struct recorder_fd entry = {.event = event};
@@ -319,8 +326,8 @@ static int set_filter(const struct recorder *recorder, uint32_t event, int fd, s
 	const char *filter = asked ? asked->filter : NULL;
 
 	if (filter && ioctl(fd, PERF_EVENT_IOC_SET_FILTER, filter) < 0)
-		return err_set(err, -errno, "%s: the kernel refuses the filter '%s': %s", recorder->names.data[event], filter,
-			       strerrordesc_np(errno));
+		return err_set(err, -errno, "%s: the kernel refuses the filter '%s': %s",
+			       recorder->names.data[event], filter, strerrordesc_np(errno));
 	return 0;
 }
 
@@ -353,7 +360,8 @@ static int open_cpu(struct recorder *recorder, int cpu, struct err *err)
 				ring_fd = fd;
 			} else if (r == 0 && ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring_fd) < 0) {
 				r = err_set(err, -errno, "%s: cannot share the ring of CPU %d: %s",
-					    recorder->names.data[event], cpu, strerrordesc_np(errno));
+					    recorder->names.data[event], cpu,
+					    strerrordesc_np(errno));
 			}
 			if (r < 0)
 				return r;
@@ -377,7 +385,8 @@ int recorder_open_events(struct recorder *recorder, struct err *err)
 {
 	int r;
 
-	recorder->ring_bytes = recorder->options.ring_bytes ? recorder->options.ring_bytes : RING_BYTES_WANTED;
+	recorder->ring_bytes =
+		recorder->options.ring_bytes ? recorder->options.ring_bytes : RING_BYTES_WANTED;
 	r = build_attrs(recorder);
 	if (r == 0)
 		r = build_targets(recorder, err);
@@ -392,6 +401,7 @@ int recorder_open_events(struct recorder *recorder, struct err *err)
 			return r;
 	}
 	if (recorder->rings.len == 0)
-		return err_set(err, -ESRCH, "nothing to record: every process that was asked for has ended");
+		return err_set(err, -ESRCH,
+			       "nothing to record: every process that was asked for has ended");
 	return 0;
 }

@@ -17,7 +17,7 @@
 #include "sample/synth.h"
 
 #define SCAN_STEP   (4U << 20)
-#define TICK_NS	    NSEC_PER_SEC
+#define TICK_NS     NSEC_PER_SEC
 #define READ_VALUES 3 /* value, id, lost */
 
 enum poll_source {
@@ -25,6 +25,12 @@ enum poll_source {
 	POLL_SIGNAL,
 	POLL_TIMER,
 };
+
+static void enable(const struct recorder *recorder, bool on)
+{
+	vec_for_each(&recorder->fds, entry)
+		ioctl(entry->fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+}
 
 static int put_synthesized(void *arg, const void *record, size_t size)
 {
@@ -77,20 +83,24 @@ static int open_writer(struct recorder *recorder, struct err *err)
 	if (!events || !ids)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < count; i++) {
-		events[i] = (struct writer_event){.attr = recorder->attrs.data[i], .name = recorder->names.data[i], .ids = ids + used};
+		events[i] = (struct writer_event){.attr = recorder->attrs.data[i],
+						  .name = recorder->names.data[i],
+						  .ids = ids + used};
 		vec_for_each(&recorder->fds, entry) {
 			if (entry->event == i)
 				ids[used++] = entry->id;
 		}
 		events[i].id_count = (uint32_t)(ids + used - events[i].ids);
 	}
-	r = tally_init(&recorder->tally, recorder->attrs.data[0].sample_type, recorder->attrs.data[0].read_format, count);
+	r = tally_init(&recorder->tally, recorder->attrs.data[0].sample_type,
+		       recorder->attrs.data[0].read_format, count);
 	for (size_t i = 0; r == 0 && count > 1 && i < recorder->fds.len; i++)
-		r = tally_add_id(&recorder->tally, recorder->fds.data[i].id, recorder->fds.data[i].event);
+		r = tally_add_id(&recorder->tally, recorder->fds.data[i].id,
+				 recorder->fds.data[i].event);
 	if (r < 0)
 		return r;
-	return writer_open(recorder->options.output, events, count, recorder->options.zstd_level, recorder->ring_bytes,
-			   &recorder->writer, err);
+	return writer_open(recorder->options.output, events, count, recorder->options.zstd_level,
+			   recorder->ring_bytes, &recorder->writer, err);
 }
 
 static int poll_add(struct recorder *recorder, int fd, enum poll_source source, size_t index)
@@ -108,7 +118,8 @@ static int open_poll(struct recorder *recorder, struct err *err)
 	recorder->signals = signalfd(-1, &recorder->options.ends, SFD_CLOEXEC | SFD_NONBLOCK);
 	recorder->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (recorder->epoll < 0 || recorder->signals < 0 || recorder->timer < 0)
-		return err_set(err, -errno, "epoll, signalfd or timerfd: %s", strerrordesc_np(errno));
+		return err_set(err, -errno, "epoll, signalfd or timerfd: %s",
+			       strerrordesc_np(errno));
 	for (size_t i = 0; r == 0 && i < recorder->rings.len; i++)
 		r = poll_add(recorder, recorder->rings.data[i].fd, POLL_RING, i);
 	if (r == 0)
@@ -133,6 +144,10 @@ int recorder_open(const struct recorder_options *options, struct recorder **ret,
 	if (r == 0)
 		r = open_writer(recorder, err);
 	if (r == 0) {
+		/* On before the existing processes are read: who starts meanwhile announces itself.
+		 */
+		if (!recorder->on_exec && options->delay_ns == 0)
+			enable(recorder, true);
 		r = synthesize(recorder);
 		if (r == 0)
 			r = writer_finished_round(recorder->writer);
@@ -169,8 +184,9 @@ void recorder_close(struct recorder *recorder)
 }
 
 /*
- * One pass over all rings: what is new goes to the file with one write for all of them (the pieces point
- * into the rings), then the kernel gets the room back. The end of a pass is the end of a round.
+ * One pass over all rings: what is new goes to the file with one write for all of them (the pieces
+ * point into the rings), then the kernel gets the room back. The end of a pass is the end of a
+ * round.
  */
 static int drain(struct recorder *recorder)
 {
@@ -201,17 +217,12 @@ static int drain(struct recorder *recorder)
 	return r == 0 ? writer_sync(recorder->writer) : r;
 }
 
-static void enable(const struct recorder *recorder, bool on)
-{
-	vec_for_each(&recorder->fds, entry)
-		ioctl(entry->fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
-}
-
 /* Ticks once a second, or earlier for the end of the delay or the duration. */
 static int arm_timer(const struct recorder *recorder, uint64_t next_ns)
 {
 	struct itimerspec spec = {
-		.it_value = {.tv_sec = (time_t)(next_ns / NSEC_PER_SEC), .tv_nsec = (long)(next_ns % NSEC_PER_SEC)},
+		.it_value = {.tv_sec = (time_t)(next_ns / NSEC_PER_SEC),
+			     .tv_nsec = (long)(next_ns % NSEC_PER_SEC)},
 	};
 
 	return timerfd_settime(recorder->timer, TFD_TIMER_ABSTIME, &spec, NULL) < 0 ? -errno : 0;
@@ -250,7 +261,8 @@ static int on_timer(struct recorder *recorder, struct run_state *state)
 	return arm_timer(recorder, state->enabled ? next : MIN(next, state->enable_ns));
 }
 
-static void on_signal(struct recorder *recorder, struct run_state *state, bool (*ended)(void *arg), void *arg)
+static void on_signal(struct recorder *recorder, struct run_state *state, bool (*ended)(void *arg),
+		      void *arg)
 {
 	struct signalfd_siginfo info;
 
@@ -272,8 +284,8 @@ static void on_hang_up(struct recorder *recorder, struct run_state *state, size_
 	state->done |= state->hung_up == recorder->rings.len && recorder->options.workload == 0;
 }
 
-static int handle(struct recorder *recorder, struct run_state *state, const struct epoll_event *events, int count,
-		  bool (*ended)(void *arg), void *arg)
+static int handle(struct recorder *recorder, struct run_state *state,
+		  const struct epoll_event *events, int count, bool (*ended)(void *arg), void *arg)
 {
 	bool data = false;
 	int r = 0;
@@ -306,13 +318,14 @@ int recorder_run(struct recorder *recorder, bool (*ended)(void *arg), void *arg,
 
 	recorder->start_ns = state.begin_ns;
 	state.enable_ns = state.begin_ns + options->delay_ns;
-	state.enabled = recorder->on_exec && options->delay_ns == 0;
+	state.enabled = options->delay_ns == 0;
 	if (state.enabled && options->duration_ns > 0)
 		state.end_ns = state.begin_ns + options->duration_ns;
 	if (options->delay_ns > 0 && !recorder->on_exec)
 		vec_for_each(&recorder->fds, entry)
 			if (entry->event == 0)
-				ioctl(entry->fd, PERF_EVENT_IOC_ENABLE, 0); /* the side band, from the start */
+				ioctl(entry->fd, PERF_EVENT_IOC_ENABLE,
+				      0); /* the side band, from the start */
 	r = on_timer(recorder, &state);
 	while (r == 0 && !state.done) {
 		struct epoll_event events[32];
@@ -328,7 +341,7 @@ int recorder_run(struct recorder *recorder, bool (*ended)(void *arg), void *arg,
 	return r;
 }
 
-/* The file's records through the scan, unless they were seen before compression. */
+/* The file's records through the tally, unless they were seen before compression. */
 static int tally_file(struct recorder *recorder)
 {
 	uint64_t at = writer_data_offset(recorder->writer), end = writer_bytes(recorder->writer);
@@ -351,7 +364,8 @@ static int tally_file(struct recorder *recorder)
 	return r;
 }
 
-/* Samples that the kernel could not put into the ring, by event; told to readers as LOST_SAMPLES. */
+/* Samples that the kernel could not put into the ring, by event; told to readers as LOST_SAMPLES.
+ */
 static uint64_t read_lost(struct recorder *recorder)
 {
 	uint64_t total = 0;
@@ -372,12 +386,15 @@ static uint64_t read_lost(struct recorder *recorder)
 		total += values[2];
 		body.lost = values[2];
 		for (uint64_t bits = recorder->attrs.data[0].sample_type &
-				     (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER);
+				     (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |
+				      PERF_SAMPLE_IDENTIFIER);
 		     bits; bits &= bits - 1)
 			trailer += sizeof(uint64_t);
 		if (recorder->attrs.data[0].sample_type & PERF_SAMPLE_IDENTIFIER)
-			memcpy(body.trailer + trailer - sizeof(uint64_t), &entry->id, sizeof(uint64_t));
-		writer_record(recorder->writer, PERF_RECORD_LOST_SAMPLES, 0, &body, sizeof(body.lost) + trailer);
+			memcpy(body.trailer + trailer - sizeof(uint64_t), &entry->id,
+			       sizeof(uint64_t));
+		writer_record(recorder->writer, PERF_RECORD_LOST_SAMPLES, 0, &body,
+			      sizeof(body.lost) + trailer);
 	}
 	return total;
 }
@@ -388,15 +405,18 @@ static int put_kernel_symbols(struct recorder *recorder, struct recorder_result 
 	struct err err = {0};
 	int r;
 
-	r = kernel_symbols_excerpt(recorder->tally.kernel_ips.data, recorder->tally.kernel_ips.len, &text, &err);
+	r = kernel_symbols_excerpt(recorder->tally.kernel_ips.data, recorder->tally.kernel_ips.len,
+				   &text, &err);
 	if (r < 0) {
 		result->kernel_symbols_missing = true;
-		snprintf(result->remark, sizeof(result->remark), "kernel frames stay without names: %s", err_text(&err, r));
+		snprintf(result->remark, sizeof(result->remark),
+			 "kernel frames stay without names: %s", err_text(&err, r));
 		r = r == -ENOMEM ? r : 0;
 	} else if (text.len > 0) {
 		r = kernel_symbols_section(&text, &section);
 		if (r == 0)
-			r = writer_feature(recorder->writer, FEATURE_CULPRIT, section.data, section.len);
+			r = writer_feature(recorder->writer, FEATURE_CULPRIT, section.data,
+					   section.len);
 	}
 	str_fini(&text);
 	str_fini(&section);
@@ -413,7 +433,8 @@ static int finish_file(struct recorder *recorder, struct recorder_result *result
 	if (r == 0)
 		r = put_kernel_symbols(recorder, result);
 	if (r == 0)
-		r = writer_standard_features(recorder->writer, recorder->options.argc, recorder->options.argv);
+		r = writer_standard_features(recorder->writer, recorder->options.argc,
+					     recorder->options.argv);
 	times[0] = recorder->tally.first_time_ns;
 	times[1] = recorder->tally.last_time_ns;
 	if (r == 0 && recorder->tally.samples > 0)

@@ -1,12 +1,13 @@
 /*
- * Records samples into a perf.data file: opens the events on CPUs, processes or the whole machine, drains
- * the kernel's rings into the file, and completes it at the end.
+ * Records samples into a perf.data file: opens the events on CPUs, processes or the whole machine,
+ * drains the kernel's rings into the file, and completes it at the end.
  *
  * Life: recorder_open() (events are open and waiting), the caller lets its workload go,
  * recorder_run() until something ends it, recorder_finish(), recorder_close(). At any failure after
  * recorder_open() what was written stays readable.
  *
- * The caller blocks the signals that shall end the recording; recorder_run() takes them by signalfd.
+ * The caller blocks the signals that shall end the recording; recorder_run() takes them by
+ * signalfd.
  */
 #pragma once
 
@@ -31,10 +32,10 @@ enum callgraph {
 struct recorder_event {
 	const char *name;
 	struct perf_event_attr attr; /* type, config, period or frequency, precise_ip, exclude_* */
-	const char *filter;	     /* tracepoint filter, NULL: none */
+	const char *filter;          /* tracepoint filter, NULL: none */
 	const struct cpuset *cpus;   /* CPUs of its PMU, NULL: all */
-	int group;		     /* events of one group have the same number; -1: alone */
-	bool sample_read;	     /* the group's leader samples, the others are read with it */
+	int group;                   /* events of one group have the same number; -1: alone */
+	bool sample_read;            /* the group's leader samples, the others are read with it */
 };
 
 struct recorder_options {
@@ -43,41 +44,43 @@ struct recorder_options {
 	const char *output;
 	bool system_wide;
 	const struct cpuset *cpus; /* NULL: all online */
-	const pid_t *pids;	   /* whole processes, with their threads */
+	const pid_t *pids;         /* whole processes, with their threads */
 	size_t pid_count;
 	const pid_t *tids; /* single threads */
 	size_t tid_count;
-	pid_t workload;	   /* held before its exec, 0: none */
+	pid_t workload; /* held before its exec, 0: none */
 	bool inherit;
 	enum callgraph callgraph;
 	uint32_t stack_bytes; /* CALLGRAPH_DWARF */
 	uint64_t delay_ns;    /* before sampling begins */
 	uint64_t duration_ns; /* 0: until a signal or the workload's end */
 	uint64_t ring_bytes;  /* per CPU, a power of two; 0: as much as fits, up to 1 MiB */
-	int zstd_level;	      /* 0: no compression */
+	int zstd_level;       /* 0: no compression */
 	int argc;
-	char **argv; /* for the header */
+	char **argv;   /* for the header */
 	sigset_t ends; /* signals that end the recording, blocked by the caller */
-	void (*status)(void *arg, const struct recorder *recorder); /* called once a second, may be NULL */
+	void (*status)(void *arg,
+		       const struct recorder *recorder); /* called once a second, may be NULL */
 	void *status_arg;
 };
 
 struct recorder_result {
 	uint64_t samples, lost, throttled;
 	uint64_t first_time_ns, last_time_ns; /* of samples */
-	uint64_t file_bytes, raw_bytes;	      /* raw_bytes: before compression */
-	uint64_t ring_bytes;		      /* per CPU, as it came to be */
-	bool rings_shrunk;		      /* the mlock limit made them smaller than wanted */
-	bool kernel_symbols_missing;	      /* kernel addresses were sampled and cannot be named */
-	char remark[512];		      /* why, one line; "" when all is well */
-	int signal;			      /* that ended it, 0: none */
+	uint64_t file_bytes, raw_bytes;       /* raw_bytes: before compression */
+	uint64_t ring_bytes;                  /* per CPU, as it came to be */
+	bool rings_shrunk;                    /* the mlock limit made them smaller than wanted */
+	bool kernel_symbols_missing; /* kernel addresses were sampled and cannot be named */
+	char remark[512];            /* why, one line; "" when all is well */
+	int signal;                  /* that ended it, 0: none */
 };
 
 /* The words name the event, the setting that forbids it and the remedy. */
 int recorder_open(const struct recorder_options *options, struct recorder **ret, struct err *err);
 /*
- * Samples until the duration is over, a signal of ends comes, the workload (as told by ended(), asked at
- * SIGCHLD) or every observed process ends. A write error ends it and is returned; the file stays sound.
+ * Samples until the duration is over, a signal of ends comes, the workload (as told by ended(),
+ * asked at SIGCHLD) or every observed process ends. A write error ends it and is returned; the file
+ * stays sound.
  */
 int recorder_run(struct recorder *recorder, bool (*ended)(void *arg), void *arg, struct err *err);
 /* Stops, drains, completes the file. */

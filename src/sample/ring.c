@@ -12,7 +12,11 @@ int ring_open(int fd, uint32_t cpu, size_t data_bytes, struct ring *ret)
 
 	if (base == MAP_FAILED)
 		return -errno;
-	*ret = (struct ring){.fd = fd, .cpu = cpu, .base = base, .map_bytes = map_bytes, .data_bytes = data_bytes};
+	*ret = (struct ring){.fd = fd,
+			     .cpu = cpu,
+			     .base = base,
+			     .map_bytes = map_bytes,
+			     .data_bytes = data_bytes};
 	return 0;
 }
 
@@ -29,7 +33,8 @@ size_t ring_peek(const struct ring *ring, struct iovec pieces[2])
 	/* Pairs with the kernel's release of data_head: what lies before the head is written. */
 	uint64_t head = __atomic_load_n(&control->data_head, __ATOMIC_ACQUIRE);
 	char *data = (char *)ring->base + (ring->map_bytes - ring->data_bytes);
-	size_t unread = (size_t)(head - ring->tail), at = (size_t)(ring->tail & (ring->data_bytes - 1));
+	size_t unread = (size_t)(head - ring->tail),
+	       at = (size_t)(ring->tail & (ring->data_bytes - 1));
 	size_t first = unread < ring->data_bytes - at ? unread : ring->data_bytes - at;
 
 	pieces[0] = (struct iovec){.iov_base = data + at, .iov_len = first};

@@ -1,6 +1,6 @@
 /*
- * The ring that the kernel writes samples into (perf_event_open(2), MMAP layout). The reader sees the
- * unread bytes as one or two pieces inside the ring itself: nothing is copied.
+ * The ring that the kernel writes samples into (perf_event_open(2), MMAP layout). The reader sees
+ * the unread bytes as one or two pieces inside the ring itself: nothing is copied.
  */
 #pragma once
 
@@ -9,11 +9,11 @@
 #include <sys/uio.h>
 
 struct ring {
-	int fd;		 /* the event that owns the ring; not closed by ring_close() */
+	int fd; /* the event that owns the ring; not closed by ring_close() */
 	uint32_t cpu;
-	void *base;	 /* control page, then the data */
+	void *base; /* control page, then the data */
 	size_t map_bytes, data_bytes;
-	uint64_t tail;	 /* read up to here */
+	uint64_t tail; /* read up to here */
 };
 
 /* Maps 2^n data pages. -EPERM: over the mlock limit; -EINVAL: not a power of two. */

@@ -65,11 +65,12 @@ static size_t put_trailer(const struct synth *synth, char *at, uint32_t pid, uin
 }
 
 /* header | body | text, padded to 8 | trailer */
-static int put_record(struct synth *synth, uint32_t type, uint16_t misc, const void *body, size_t body_size,
-		      const char *text, const uint32_t ids[2])
+static int put_record(struct synth *synth, uint32_t type, uint16_t misc, const void *body,
+		      size_t body_size, const char *text, const uint32_t ids[2])
 {
 	char record[sizeof(struct perf_event_header) + 128 + 4096 + 64];
-	size_t text_size = text ? strnlen(text, 4095) + 1 : 0, whole = ALIGN_UP(text_size, (size_t)8);
+	size_t text_size = text ? strnlen(text, 4095) + 1 : 0,
+	       whole = ALIGN_UP(text_size, (size_t)8);
 	struct perf_event_header header = {.type = type, .misc = misc};
 	char *at = record + sizeof(header);
 
@@ -97,14 +98,17 @@ static int put_fork(struct synth *synth, uint32_t pid, uint32_t ppid, uint32_t t
 	struct {
 		uint32_t pid, ppid, tid, ptid;
 		uint64_t time;
-	} body = {pid, ppid, tid, tid == pid ? ppid : pid, 0};
+	} body = {pid, tid == pid ? ppid : pid, tid, tid == pid ? ppid : pid, 0};
 	uint32_t ids[2] = {pid, tid};
 
-	return put_record(synth, PERF_RECORD_FORK, 0, &body, sizeof(body), NULL, ids);
+	/* FORK_EXEC: its mappings follow and are not its parent's. */
+	return put_record(synth, PERF_RECORD_FORK, PERF_RECORD_MISC_FORK_EXEC, &body, sizeof(body),
+			  NULL, ids);
 }
 
 /* The build id of a mapped file, read once per device and inode. */
-static struct build_id file_build_id(struct synth *synth, const struct mmap2_body *map, uint32_t pid, const char *path)
+static struct build_id file_build_id(struct synth *synth, const struct mmap2_body *map,
+				     uint32_t pid, const char *path)
 {
 	uint64_t key = hash_pair((uint64_t)map->file.maj << 32 | map->file.min, map->file.ino);
 	struct build_id id = {0};
@@ -153,8 +157,9 @@ static bool parse_map_line(char *line, struct mmap2_body *map, const char **ret_
 	char perms[5];
 	int used = 0;
 
-	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, perms, &offset, &major, &minor, &inode,
-		   &used) < 7 || perms[2] != 'x')
+	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, perms, &offset, &major,
+		   &minor, &inode, &used) < 7 ||
+	    perms[2] != 'x')
 		return false;
 	map->addr = start;
 	map->len = end - start;
@@ -163,7 +168,8 @@ static bool parse_map_line(char *line, struct mmap2_body *map, const char **ret_
 	map->file.min = minor;
 	map->file.ino = inode;
 	map->file.ino_generation = 0;
-	map->prot = (perms[0] == 'r' ? PROT_READ : 0U) | (perms[1] == 'w' ? PROT_WRITE : 0U) | PROT_EXEC;
+	map->prot = (perms[0] == 'r' ? PROT_READ : 0U) | (perms[1] == 'w' ? PROT_WRITE : 0U) |
+		    PROT_EXEC;
 	map->flags = perms[3] == 's' ? MAP_SHARED : MAP_PRIVATE;
 	*ret_path = line[used] ? line + used : "//anon";
 	return true;
@@ -186,7 +192,8 @@ static int synth_maps(struct synth *synth, pid_t pid)
 		next = line + strcspn(line, "\n");
 		if (*next)
 			*next++ = '\0';
-		/* "r-xp" stands at a fixed place only after the addresses: a cheap look before parsing. */
+		/* "r-xp" stands at a fixed place only after the addresses: a cheap look before
+		 * parsing. */
 		if (!strstr(line, "x"))
 			continue;
 		if (!parse_map_line(line, &map, &name))
@@ -286,13 +293,15 @@ static bool notes_build_id(const char *path, struct build_id *ret)
 	CLEANUP_FREE char *notes = NULL;
 	size_t size;
 
-	return file_read(path, 1 << 16, &notes, &size, NULL) == 0 && build_id_from_notes(notes, size, ret) == 0;
+	return file_read(path, 1 << 16, &notes, &size, NULL) == 0 &&
+	       build_id_from_notes(notes, size, ret) == 0;
 }
 
-static int put_kernel_map(struct synth *synth, uint64_t start, uint64_t size, uint64_t pgoff, const char *name,
-			  const struct build_id *id)
+static int put_kernel_map(struct synth *synth, uint64_t start, uint64_t size, uint64_t pgoff,
+			  const char *name, const struct build_id *id)
 {
-	struct mmap2_body map = {.pid = UINT32_MAX, .addr = start, .len = size, .pgoff = pgoff, .prot = PROT_EXEC};
+	struct mmap2_body map = {
+		.pid = UINT32_MAX, .addr = start, .len = size, .pgoff = pgoff, .prot = PROT_EXEC};
 	uint16_t misc = PERF_RECORD_MISC_KERNEL;
 	uint32_t ids[2] = {UINT32_MAX, 0};
 
@@ -323,9 +332,11 @@ static int synth_modules(struct synth *synth)
 		next = line + strcspn(line, "\n");
 		if (*next)
 			*next++ = '\0';
-		if (sscanf(line, "%63s %llu %*s %*s %*s %llx", name, &bytes, &address) < 3 || address == 0)
+		if (sscanf(line, "%63s %llu %*s %*s %*s %llx", name, &bytes, &address) < 3 ||
+		    address == 0)
 			continue;
-		snprintf(path, sizeof(path), "%s/module/%s/notes/.note.gnu.build-id", synth->sys, name);
+		snprintf(path, sizeof(path), "%s/module/%s/notes/.note.gnu.build-id", synth->sys,
+			 name);
 		if (!notes_build_id(path, &id))
 			id.size = 0;
 		snprintf(object, sizeof(object), "[%s]", name);

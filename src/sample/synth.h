@@ -1,9 +1,9 @@
 /*
- * Records for what existed before the recording: processes with their threads, names and mappings, and
- * the kernel with its modules. They look as if the kernel had written them, with time 0.
+ * Records for what existed before the recording: processes with their threads, names and mappings,
+ * and the kernel with its modules. They look as if the kernel had written them, with time 0.
  *
- * proc and sys are roots ("/proc", "/sys"); records are handed to put as whole perf_event records with
- * the sample_id trailer that the recording's first event asks for.
+ * proc and sys are roots ("/proc", "/sys"); records are handed to put as whole perf_event records
+ * with the sample_id trailer that the recording's first event asks for.
  */
 #pragma once
 
@@ -16,9 +16,10 @@
 
 struct synth {
 	const char *proc, *sys;
-	uint64_t sample_type; /* of the event whose trailer the records carry; sample_id_all is assumed */
+	uint64_t sample_type; /* of the event whose trailer the records carry; sample_id_all is
+				 assumed */
 	uint64_t event_id;    /* for PERF_SAMPLE_ID and IDENTIFIER */
-	bool build_ids;	      /* MMAP2 records carry build ids instead of device and inode */
+	bool build_ids;       /* MMAP2 records carry build ids instead of device and inode */
 	int (*put)(void *arg, const void *record, size_t size);
 	void *arg;
 	struct synth_files *files; /* build ids by device and inode; owned, see synth_fini() */

@@ -12,7 +12,8 @@
 /* Kernel addresses have the top bit set on x86-64 and arm64. */
 #define KERNEL_FIRST (UINT64_C(1) << 63)
 
-int tally_init(struct tally *tally, uint64_t sample_type, uint64_t read_format, uint32_t event_count)
+int tally_init(struct tally *tally, uint64_t sample_type, uint64_t read_format,
+	       uint32_t event_count)
 {
 	*tally = (struct tally){.sample_type = sample_type, .read_format = read_format};
 	for (uint32_t i = 0; i < event_count; i++)
@@ -56,11 +57,13 @@ static void see_time(struct tally *tally, uint64_t time)
 /* u64 words of a PERF_SAMPLE_READ value. */
 static size_t read_words(const struct tally *tally, const uint64_t *at)
 {
-	size_t extra = !!(tally->read_format & PERF_FORMAT_ID) + !!(tally->read_format & PERF_FORMAT_LOST);
+	size_t extra =
+		!!(tally->read_format & PERF_FORMAT_ID) + !!(tally->read_format & PERF_FORMAT_LOST);
 	size_t times = !!(tally->read_format & PERF_FORMAT_TOTAL_TIME_ENABLED) +
 		       !!(tally->read_format & PERF_FORMAT_TOTAL_TIME_RUNNING);
 
-	return tally->read_format & PERF_FORMAT_GROUP ? 1 + times + *at * (1 + extra) : 1 + times + extra;
+	return tally->read_format & PERF_FORMAT_GROUP ? 1 + times + *at * (1 + extra)
+						      : 1 + times + extra;
 }
 
 static int tally_sample(struct tally *tally, const uint64_t *at, const uint64_t *end)
@@ -76,8 +79,9 @@ static int tally_sample(struct tally *tally, const uint64_t *at, const uint64_t 
 	at += !!(type & PERF_SAMPLE_TID);
 	if (type & PERF_SAMPLE_TIME)
 		see_time(tally, *at++);
-	at += !!(type & PERF_SAMPLE_ADDR) + !!(type & PERF_SAMPLE_ID) + !!(type & PERF_SAMPLE_STREAM_ID) +
-	      !!(type & PERF_SAMPLE_CPU) + !!(type & PERF_SAMPLE_PERIOD);
+	at += !!(type & PERF_SAMPLE_ADDR) + !!(type & PERF_SAMPLE_ID) +
+	      !!(type & PERF_SAMPLE_STREAM_ID) + !!(type & PERF_SAMPLE_CPU) +
+	      !!(type & PERF_SAMPLE_PERIOD);
 	tally->samples++;
 	if (tally->ids.used > 0)
 		u64_map_get(&tally->ids, id, &event);

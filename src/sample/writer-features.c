@@ -11,8 +11,8 @@
 #include "base/util.h"
 #include "sample/writer-internal.h"
 
-#define STRING_ALIGN	64
-#define CPUINFO_MAX	(1 << 20)
+#define STRING_ALIGN       64
+#define CPUINFO_MAX        (1 << 20)
 #define CLOCK_DATA_VERSION 1
 
 /* A length with padding, then the text: the format's string. */
@@ -136,7 +136,9 @@ static int clock_features(struct writer *writer)
 
 static int compressed_feature(struct writer *writer)
 {
-	uint64_t ratio = writer->position > 0 ? (writer->raw_bytes + writer->position / 2) / writer->position : 1;
+	uint64_t ratio = writer->position > 0
+				 ? (writer->raw_bytes + writer->position / 2) / writer->position
+				 : 1;
 	struct str bytes = {0};
 
 	if (!writer->zstd)
@@ -145,7 +147,8 @@ static int compressed_feature(struct writer *writer)
 	put_u32(&bytes, 1); /* zstd */
 	put_u32(&bytes, (uint32_t)writer->zstd_level);
 	put_u32(&bytes, (uint32_t)ratio);
-	put_u32(&bytes, (uint32_t)writer->ring_bytes); /* what a reader must be ready to unpack at once */
+	put_u32(&bytes,
+		(uint32_t)writer->ring_bytes); /* what a reader must be ready to unpack at once */
 	return take_feature(writer, FEATURE_COMPRESSED, &bytes);
 }
 
@@ -176,5 +179,7 @@ int writer_standard_features(struct writer *writer, int argc, char **argv)
 		r = event_feature(writer);
 	if (r == 0)
 		r = clock_features(writer);
+	if (r == 0)
+		r = writer_tracing_feature(writer);
 	return r == 0 ? compressed_feature(writer) : r;
 }

@@ -1,4 +1,5 @@
-/* The writer's state, shared by writer.c (layout, records) and writer-features.c (what is known of the host). */
+/* The writer's state, shared by writer.c (layout, records) and writer-features.c (what is known of
+ * the host). */
 #pragma once
 
 #include <stdint.h>
@@ -36,3 +37,6 @@ struct writer {
 	struct str raw, packed;
 	VEC(struct writer_feature) features;
 };
+
+/* Adds TRACING_DATA when tracepoints were recorded (writer-tracing.c). */
+int writer_tracing_feature(struct writer *writer);

@@ -17,14 +17,18 @@
 #define RECORD_FINISHED_ROUND 68
 #define RECORD_COMPRESSED     81
 
-/* Raw bytes packed into one COMPRESSED record: even incompressible data then fits its 16-bit size. */
+/* Raw bytes packed into one COMPRESSED record: even incompressible data then fits its 16-bit size.
+ */
 #define COMPRESS_STEP 49152
 
 #define SYNC_INTERVAL_NS NSEC_PER_SEC
 
 static int write_header(struct writer *writer)
 {
-	return pwrite(writer->fd, &writer->header, sizeof(writer->header), 0) == sizeof(writer->header) ? 0 : -errno;
+	return pwrite(writer->fd, &writer->header, sizeof(writer->header), 0) ==
+			       sizeof(writer->header)
+		       ? 0
+		       : -errno;
 }
 
 /* header | ids of every event | attributes | records ... */
@@ -36,7 +40,8 @@ static int write_front(struct writer *writer)
 
 	str_append(&front, &writer->header, sizeof(writer->header));
 	for (uint32_t i = 0; i < writer->event_count; i++)
-		str_append(&front, writer->events[i].ids, writer->events[i].id_count * sizeof(uint64_t));
+		str_append(&front, writer->events[i].ids,
+			   writer->events[i].id_count * sizeof(uint64_t));
 	writer->header.attrs.offset = front.len;
 	writer->header.attr_size = sizeof(struct perf_event_attr) + sizeof(struct perf_section);
 	for (uint32_t i = 0; i < writer->event_count; i++) {
@@ -88,15 +93,16 @@ static int open_file(const char *path, struct err *err)
 	if (asprintf(&old, "%s.old", path) < 0)
 		return -ENOMEM;
 	if (rename(path, old) < 0 && errno != ENOENT)
-		return err_set(err, -errno, "%s: cannot be kept as %s: %s", path, old, strerrordesc_np(errno));
+		return err_set(err, -errno, "%s: cannot be kept as %s: %s", path, old,
+			       strerrordesc_np(errno));
 	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return err_set(err, -errno, "%s: %s", path, strerrordesc_np(errno));
 	return fd;
 }
 
-int writer_open(const char *path, const struct writer_event *events, uint32_t event_count, int zstd_level,
-		size_t ring_bytes, struct writer **ret, struct err *err)
+int writer_open(const char *path, const struct writer_event *events, uint32_t event_count,
+		int zstd_level, size_t ring_bytes, struct writer **ret, struct err *err)
 {
 	struct writer *writer = calloc(1, sizeof(*writer));
 	int r;
@@ -149,13 +155,15 @@ void writer_close(struct writer *writer)
 	free(writer);
 }
 
-/* Writes pieces at the end; on failure cuts the file back to whole records, so that it stays sound. */
+/* Writes pieces at the end; on failure cuts the file back to whole records, so that it stays sound.
+ */
 static int append(struct writer *writer, struct iovec *pieces, unsigned count)
 {
 	uint64_t start = writer->position;
 
 	while (count > 0) {
-		ssize_t n = pwritev(writer->fd, pieces, (int)MIN(count, 1024U), (off_t)writer->position);
+		ssize_t n = pwritev(writer->fd, pieces, (int)MIN(count, 1024U),
+				    (off_t)writer->position);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -188,11 +196,13 @@ static int append_compressed(struct writer *writer)
 
 	str_clear(&writer->packed);
 	while (r == 0 && done < writer->raw.len) {
-		size_t step = MIN(writer->raw.len - done, (size_t)COMPRESS_STEP), at = writer->packed.len;
+		size_t step = MIN(writer->raw.len - done, (size_t)COMPRESS_STEP),
+		       at = writer->packed.len;
 		struct perf_event_header header = {.type = RECORD_COMPRESSED};
 
 		str_append(&writer->packed, &header, sizeof(header));
-		r = zstd_writer_compress(writer->zstd, writer->raw.data + done, step, &writer->packed);
+		r = zstd_writer_compress(writer->zstd, writer->raw.data + done, step,
+					 &writer->packed);
 		header.size = (uint16_t)(writer->packed.len - at);
 		if (r == 0)
 			memcpy(writer->packed.data + at, &header, sizeof(header));
@@ -233,7 +243,8 @@ int writer_records(struct writer *writer, const struct iovec *pieces, unsigned c
 	return append(writer, copy, used);
 }
 
-int writer_record(struct writer *writer, uint32_t type, uint16_t misc, const void *body, size_t size)
+int writer_record(struct writer *writer, uint32_t type, uint16_t misc, const void *body,
+		  size_t size)
 {
 	static const char zeros[8];
 	size_t whole = ALIGN_UP(sizeof(struct perf_event_header) + size, (size_t)8);
@@ -282,7 +293,8 @@ int writer_feature(struct writer *writer, enum perf_feature feature, const void 
 
 static int compare_features(const void *a, const void *b)
 {
-	return (int)((const struct writer_feature *)a)->feature - (int)((const struct writer_feature *)b)->feature;
+	return (int)((const struct writer_feature *)a)->feature -
+	       (int)((const struct writer_feature *)b)->feature;
 }
 
 int writer_finish(struct writer *writer)
@@ -295,13 +307,16 @@ int writer_finish(struct writer *writer)
 
 	writer->header.data.size = start - writer->header.data.offset;
 	if (count > 0)
-		qsort(writer->features.data, count, sizeof(*writer->features.data), compare_features);
+		qsort(writer->features.data, count, sizeof(*writer->features.data),
+		      compare_features);
 	vec_for_each(&writer->features, feature) {
-		struct perf_section section = {start + count * sizeof(section) + bodies.len, feature->bytes.len};
+		struct perf_section section = {start + count * sizeof(section) + bodies.len,
+					       feature->bytes.len};
 
 		str_append(&table, &section, sizeof(section));
 		str_append(&bodies, feature->bytes.data, feature->bytes.len);
-		writer->header.features[feature->feature / 64] |= UINT64_C(1) << feature->feature % 64;
+		writer->header.features[feature->feature / 64] |= UINT64_C(1)
+								  << feature->feature % 64;
 	}
 	r = str_status(&table) < 0 || str_status(&bodies) < 0 ? -ENOMEM : 0;
 	pieces[0] = (struct iovec){table.data, table.len};

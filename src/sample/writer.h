@@ -1,10 +1,11 @@
 /*
- * Writes perf.data, file mode, as perf reads it (layout: tools/perf/Documentation/perf.data-file-format.txt
- * of the kernel; docs/formats/perf-data.md).
+ * Writes perf.data, file mode, as perf reads it (layout:
+ * tools/perf/Documentation/perf.data-file-format.txt of the kernel; docs/formats/perf-data.md).
  *
- * The file is readable at any moment: header, attributes and ids come first, records are appended, and
- * the header's data size is brought up to date about once a second (writer_sync). Until writer_finish()
- * the features (host, command line, kernel symbols) are missing, as after a kill -9.
+ * The file is readable at any moment: header, attributes and ids come first, records are appended,
+ * and the header's data size is brought up to date about once a second (writer_sync). Until
+ * writer_finish() the features (host, command line, kernel symbols) are missing, as after a kill
+ * -9.
  *
  * With compression, records are packed into PERF_RECORD_COMPRESSED records of one zstd stream.
  */
@@ -27,6 +28,7 @@ struct writer_event {
 
 /* Feature bits of the format; perf knows them by these numbers. */
 enum perf_feature {
+	FEATURE_TRACING_DATA = 1,
 	FEATURE_BUILD_ID = 2,
 	FEATURE_HOSTNAME = 3,
 	FEATURE_OSRELEASE = 4,
@@ -47,29 +49,31 @@ enum perf_feature {
 struct writer;
 
 /* Creates path (the old file is kept as path.old). zstd_level 0: no compression. */
-int writer_open(const char *path, const struct writer_event *events, uint32_t event_count, int zstd_level,
-		size_t ring_bytes, struct writer **ret, struct err *err);
+int writer_open(const char *path, const struct writer_event *events, uint32_t event_count,
+		int zstd_level, size_t ring_bytes, struct writer **ret, struct err *err);
 /* Frees without finishing: what was written stays readable. */
 void writer_close(struct writer *writer);
 
 /* Appends whole records, given in pieces (a record may span two pieces). The errors of write(2). */
 int writer_records(struct writer *writer, const struct iovec *pieces, unsigned count);
 /* One record from a header and the bytes behind it; sizes are filled in and rounded up to 8. */
-int writer_record(struct writer *writer, uint32_t type, uint16_t misc, const void *body, size_t size);
-/* Everything written so far is ordered before everything later, up to one round: lets readers sort in
- * bounded memory. */
+int writer_record(struct writer *writer, uint32_t type, uint16_t misc, const void *body,
+		  size_t size);
+/* Everything written so far is ordered before everything later, up to one round: lets readers sort
+ * in bounded memory. */
 int writer_finished_round(struct writer *writer);
 /* Writes the data size into the header when a second has passed since the last time. */
 int writer_sync(struct writer *writer);
 
 /* Adds a feature section for writer_finish(); bytes are copied. */
-int writer_feature(struct writer *writer, enum perf_feature feature, const void *bytes, size_t size);
+int writer_feature(struct writer *writer, enum perf_feature feature, const void *bytes,
+		   size_t size);
 /* The usual features: hostname, release, arch, CPUs, command line, events, sample times, clock. */
 int writer_standard_features(struct writer *writer, int argc, char **argv);
 /* Appends the features and completes the header. */
 int writer_finish(struct writer *writer);
 
-uint64_t writer_bytes(const struct writer *writer);	 /* size of the file so far */
+uint64_t writer_bytes(const struct writer *writer);       /* size of the file so far */
 uint64_t writer_data_offset(const struct writer *writer); /* where the records begin */
-uint64_t writer_raw_bytes(const struct writer *writer);	 /* records before compression */
+uint64_t writer_raw_bytes(const struct writer *writer);   /* records before compression */
 int writer_fd(const struct writer *writer);
