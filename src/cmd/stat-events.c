@@ -106,6 +106,8 @@ int stat_choose_events(struct stat_job *job, struct err *err)
 
 	if (job->options.null_run)
 		return 0;
+	if (job->options.regions)
+		return stat_regions_begin(job, err);
 	for (size_t i = 0; i < job->options.events.len && r == 0; i++)
 		r = stat_add_event_text(job, job->options.events.data[i], err);
 	if (r < 0)

@@ -491,6 +491,12 @@ int stat_run_all(struct stat_job *job, struct err *err)
 	stat_result_free(&result);
 	if (r < 0)
 		return err && err->text[0] == '\0' ? err_set(err, r, "%s", strerrordesc_np(-r)) : r;
+	if (job->regions) {
+		r = stat_regions_show(job, err);
+		stat_regions_end(job);
+		if (r < 0)
+			return r;
+	}
 	if (job->options.format == STAT_JSON)
 		stat_json_end(job);
 	if (fflush(job->out) != 0)

@@ -68,6 +68,9 @@ static const struct option_spec stat_specs[] = {
 		 "itlb."),
 	OPT_TEXT(0, "explain", "METRIC", struct stat_options, explain,
 		 "Count a metric and print its formula with the numbers in it."),
+	OPT_FLAG(0, "regions", struct stat_options, regions,
+		 "Count in the regions that the command marks with libculprit, instead of the whole command; with "
+		 "--per-thread one row for each thread of each region. -e chooses at most 8 events."),
 	OPT_FLAG('n', "null", struct stat_options, null_run, "Count nothing: only the times."),
 	OPT_HEADING("Where"),
 	OPT_TEXT('p', "pid", "LIST", struct stat_options, pids,
@@ -169,6 +172,10 @@ static int check_options(struct stat_job *job, struct err *err)
 		return err_set(err, -EINVAL, "-I: an interval is at least 1 ms");
 	if (o->interval_count && !o->interval_ns)
 		return err_set(err, -EINVAL, "--interval-count needs -I");
+	if (o->regions && o->aggregate == STAT_PER_THREAD) {
+		o->regions_by_thread = true;
+		o->aggregate = STAT_SUM;
+	}
 	if (o->append && !o->output)
 		return err_set(err, -EINVAL, "--append needs -o FILE");
 	return 0;
@@ -222,6 +229,7 @@ static int prepare(struct stat_job *job, struct err *err)
 
 static void fini(struct stat_job *job)
 {
+	stat_regions_end(job);
 	vec_for_each(&job->run_values, values)
 		free(*values);
 	vec_fini(&job->run_values);
@@ -292,6 +300,7 @@ const struct command command_stat = {
 		    "culprit stat -e instructions:u,branches:u,branch-misses:u -- "
 		    "./program\n\tchosen events\n"
 		    "culprit stat -a -I 1000\n\tthe whole machine, every second\n"
+		    "culprit stat --regions -- ./program\n\ttime and counts of its regions, see culprit(3)\n"
 		    "culprit stat --explain ipc -- ./program\n\ta formula with its numbers\n",
 	.exits = "That of the command, or 128 + N when signal N ended it; 127 when it is not "
 		 "found, 126 when it cannot\n"

@@ -35,7 +35,7 @@ struct stat_options {
 	VEC(const char *) events; /* every -e */
 	const char *pids, *tids, *cpus, *cgroups, *metrics, *explain, *output, *control, *separator;
 	bool all_cpus, append, big_numbers, plain_numbers, verbose, null_run, exact, pinned,
-		no_inherit, json, csv;
+		no_inherit, regions, regions_by_thread, json, csv;
 	uint64_t repeat, interval_ns, interval_count, timeout_ns;
 	int64_t delay_ms; /* -1: start disabled */
 	unsigned detail;
@@ -100,6 +100,7 @@ struct stat_job {
 	/* per run, for -r and --exact: [run][row * events + event] */
 	VEC(struct count_value *) run_values;
 	VEC(uint64_t) run_walls, run_users, run_systems;
+	struct stat_regions *regions; /* --regions, else NULL */
 };
 
 static inline size_t stat_events(const struct stat_job *job)
@@ -115,6 +116,11 @@ int stat_need_event(struct stat_job *job, const char *name);
 int stat_known_event(const char *name, struct perf_event_attr *ret);
 /* stat-parse.c: the text of one -e */
 int stat_add_event_text(struct stat_job *job, const char *text, struct err *err);
+/* stat-regions.c: begin sets the command's environment, show prints or adds to the JSON document, end
+ * removes the files */
+int stat_regions_begin(struct stat_job *job, struct err *err);
+int stat_regions_show(struct stat_job *job, struct err *err);
+void stat_regions_end(struct stat_job *job);
 /* stat-metrics.c */
 int stat_choose_metrics(struct stat_job *job, struct err *err);
 int stat_metric_events(struct stat_job *job, struct err *err); /* adds what -M and --explain need */

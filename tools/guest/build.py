@@ -60,11 +60,20 @@ def culprit(source: pathlib.Path, home: pathlib.Path, sysroot: pathlib.Path, tri
     return build
 
 
-def program(source: pathlib.Path, home: pathlib.Path, sysroot: pathlib.Path, triplet: str) -> pathlib.Path:
-    """A test program of one C file, linked statically; built again when its source is newer."""
+def program(source: pathlib.Path, tree: pathlib.Path, home: pathlib.Path, sysroot: pathlib.Path,
+            triplet: str) -> pathlib.Path:
+    """A test program of one C file, linked statically, with libculprit when it includes its header; built
+    again when its source or the library is newer."""
+    if not source.exists():
+        raise SystemExit(f"guest: --cc {source}: no such file")
+    library = home / "culprit" / "lib" / "libculprit.a"
+    extra, newest = [], source.stat().st_mtime
+    if '#include "culprit.h"' in source.read_text():
+        extra = [f"-I{tree}/include", library]
+        newest = max(newest, library.stat().st_mtime)
     target = home / "programs" / source.stem
     target.parent.mkdir(parents=True, exist_ok=True)
-    if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
+    if not target.exists() or target.stat().st_mtime < newest:
         run(f"compiling {source}", [f"{triplet}-gcc", f"--sysroot={sysroot}", "-D_GNU_SOURCE", "-O2", "-g", "-static",
-                                    "-pthread", "-o", target, source, "-lm"])
+                                    "-pthread", "-o", target, source, *extra, "-lm"])
     return target

@@ -142,7 +142,7 @@ def contents(guest: Guest, args: argparse.Namespace, home: pathlib.Path, package
         folder = build.culprit(SOURCE, home, sysroot, guest.triplet, guest.family)
         initrd.add_program(cpio, "usr/bin/culprit", folder / "culprit", [sysroot], guest.triplet)
     for source in args.cc:
-        program = build.program(pathlib.Path(source), home, sysroot, guest.triplet)
+        program = build.program(pathlib.Path(source), SOURCE, home, sysroot, guest.triplet)
         cpio.file(f"usr/bin/{program.name}", program, 0o755)
     for text in args.extra:
         source, target = pair(text, "root/")
