@@ -122,19 +122,8 @@ static int content_unpack(struct content *content, size_t max, struct err *err)
 	return 0;
 }
 
-static enum input_format detect(const struct content *content)
-{
-	if (content->folder || is_recording(content->data, content->size))
-		return INPUT_RECORDING;
-	if (folded_detect(content->data, content->size))
-		return INPUT_FOLDED;
-	if (pprof_detect(content->data, content->size))
-		return INPUT_PPROF;
-	return INPUT_DETECT;
-}
-
 /* What well-known files that are no profile of ours are, for the message. */
-static const char *foreign_format(const struct content *content)
+static const char *foreign_format(const struct content *content, unsigned min_len)
 {
 	static const struct {
 		const char *magic;
@@ -152,20 +141,39 @@ static const char *foreign_format(const struct content *content)
 		{"goroutine profile:", 18, "a text goroutine profile"},
 		{"threadcreate profile:", 21, "a text thread profile"},
 		{"\0\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0", 16, "a binary CPU profile of gperftools"},
+		{"\0\0\0\0\3\0\0\0\0\0\0\0", 12, "a binary CPU profile of gperftools"},
+		{"\0\0\0\0\0\0\0\0\0\0\0\3\0\0\0\0", 16, "a binary CPU profile of gperftools"},
+		{"\0\0\0\0\0\0\0\3\0\0\0\0", 12, "a binary CPU profile of gperftools"},
+		{"\0\0\0\0\3\0\0\0\1\0\0\0", 12, "a binary CPU profile of Java"},
+		{"PeriodType:", 11, "the text of pprof -raw"},
 		{"{", 1, "JSON"},
 		{"<", 1, "XML or HTML"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
-		if (content->size >= known[i].len &&
+		if (known[i].len >= min_len && content->size >= known[i].len &&
 		    memcmp(content->data, known[i].magic, known[i].len) == 0)
 			return known[i].what;
 	return NULL;
 }
 
+static enum input_format detect(const struct content *content)
+{
+	if (content->folder || is_recording(content->data, content->size))
+		return INPUT_RECORDING;
+	/* Stacks may begin with <closure> or {lambda}: only long signs count before a look. */
+	if (foreign_format(content, 8))
+		return INPUT_DETECT;
+	if (folded_detect(content->data, content->size))
+		return INPUT_FOLDED;
+	if (pprof_detect(content->data, content->size))
+		return INPUT_PPROF;
+	return INPUT_DETECT;
+}
+
 static int unknown_format(const struct content *content, struct err *err)
 {
-	const char *foreign = foreign_format(content);
+	const char *foreign = foreign_format(content, 1);
 
 	if (content->size == 0)
 		return err_set(err, -ENODATA, "%s: is empty", content->name);

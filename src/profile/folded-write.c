@@ -25,12 +25,25 @@ struct folded_writer {
 	struct str line;
 };
 
+/* A line must not begin like a comment, and a name of blanks would be taken for none. */
 static void put_name(struct str *line, const char *name, size_t len)
 {
+	bool blank = true;
+
+	for (size_t i = 0; i < len; i++)
+		blank &= name[i] == ' ' || name[i] == '\t';
+	if (blank) {
+		str_puts(line, "[unknown]");
+		return;
+	}
 	for (size_t i = 0; i < len; i++) {
 		unsigned char c = (unsigned char)name[i];
 
-		str_putc(line, (char)(c == ';' ? ':' : c < ' ' || c == 0x7f ? ' ' : c));
+		if (c == ';')
+			c = ':';
+		else if ((c < ' ' && c != '\t') || c == 0x7f || (c == '#' && line->len == 0))
+			c = '?';
+		str_putc(line, (char)c);
 	}
 }
 

@@ -52,7 +52,8 @@ struct folded_options {
 /*
  * Appends the lines, sorted by bytes, equal ones added. Values of 0 are left out; ';' in names
  * becomes
- * ':' and control bytes become blanks. Locations without names become [object] or [unknown].
+ * ':', control bytes and a leading '#' become '?'. Locations without names become [object] or
+ * [unknown].
  */
 int folded_write(const struct profile *profile, const struct folded_options *options,
 		 struct str *out, struct err *err);

@@ -66,6 +66,8 @@ check_fails "random bytes" 'random: ' "$CULPRIT" convert random -o x.pb
 check_fails "a directory" 'directory' "$CULPRIT" convert . -o x.pb
 check_fails "a missing file" 'No such file' "$CULPRIT" convert missing -o x.pb
 check_fails "an ELF object" 'ELF' "$CULPRIT" convert "$CULPRIT" -o x.pb
+check_fails "a legacy profile" 'text heap profile' bash -c "echo 'heap profile: 1: 2 [3: 4] @ heap/5' | '$CULPRIT' convert - -o x.pb"
+check "names that look like JSON or XML" bash -c "printf '<a>;b 1\n{x};y 2\n' | '$CULPRIT' convert - --to folded | grep -qx '{x};y 2'"
 check_fails "JSON" 'JSON' "$CULPRIT" convert out.speedscope.json -o x.pb
 check_fails "two messages in a row" 'two profiles one after the other' bash -c "cat out.pb out.pb | '$CULPRIT' convert - -o x.pb"
 check_fails "two files in a row" 'two profiles one after the other' bash -c "cat out.pb.gz out.pb.gz | '$CULPRIT' convert - -o x.pb"
