@@ -13,6 +13,8 @@
 #include "base/util.h"
 #include "sample/collect-internal.h"
 
+#define WARN_OBJECTS_MAX 3
+
 struct group {
 	size_t first, count; /* in the list */
 	const char *status;
@@ -205,19 +207,51 @@ static int set_names(struct naming *naming, struct profile *profile, size_t coun
 	return 0;
 }
 
+static size_t group_unnamed(const struct group *group)
+{
+	return group->status ? group->count - group->named : 0;
+}
+
+static int compare_unnamed_groups(const void *a, const void *b)
+{
+	size_t x = group_unnamed(a), y = group_unnamed(b);
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* The objects with the most unnamed addresses get a line each, the others one together. */
 static void warn_about(struct naming *naming, const struct collect_options *options)
 {
+	size_t objects = 0, addresses = 0;
+	char text[512];
+
+	qsort(naming->groups.data, naming->groups.len, sizeof(*naming->groups.data),
+	      compare_unnamed_groups);
 	vec_for_each(&naming->groups, group) {
 		const struct dso *dso =
 			session_dso(naming->session, naming->list[group->first].dso - 1);
-		char text[512];
 
-		if (!group->status || group->named == group->count)
+		if (group_unnamed(group) == 0)
+			break;
+		if (group >= naming->groups.data + WARN_OBJECTS_MAX) {
+			objects++;
+			addresses += group_unnamed(group);
 			continue;
-		snprintf(text, sizeof(text), "%s: %zu addresses stay unnamed: %s", dso->path,
-			 group->count - group->named, group->status);
+		}
+		/* The status begins with the file's name where it speaks of a file. */
+		snprintf(text, sizeof(text), "%zu addresses stay unnamed: %s%s%s",
+			 group_unnamed(group),
+			 str_prefix(group->status, dso->path, NULL) ? "" : dso->path,
+			 str_prefix(group->status, dso->path, NULL) ? "" : ": ", group->status);
 		options->warn(options->warn_arg, text);
 	}
+	if (objects == 0)
+		return;
+	snprintf(text, sizeof(text),
+		 "%zu addresses of %zu other objects stay unnamed; they are shown as "
+		 "object+0xoffset",
+		 addresses, objects);
+	options->warn(options->warn_arg, text);
 }
 
 int collect_names(struct session *session, const struct collect_options *options,
