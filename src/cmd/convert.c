@@ -9,6 +9,8 @@
 #include "cmd/option.h"
 #include "profile/pprof.h"
 #include "profile/speedscope.h"
+#include "view/flamegraph.h"
+#include "view/tree.h"
 
 struct convert_options {
 	const char *output, *to, *from, *value, *root;
@@ -44,6 +46,76 @@ static int to_speedscope(const struct conversion *c, struct str *out, struct err
 	return speedscope_write(c->profile, c->title, out, err);
 }
 
+/* The level of processes below the root, when the profile knows them. */
+static unsigned group_of(const struct conversion *c)
+{
+	static const unsigned groups[] = {
+		[FOLDED_ROOT_NONE] = 0,
+		[FOLDED_ROOT_COMM] = TREE_GROUP_COMM,
+		[FOLDED_ROOT_PID] = TREE_GROUP_COMM | TREE_GROUP_PID,
+		[FOLDED_ROOT_TID] = TREE_GROUP_COMM | TREE_GROUP_PID | TREE_GROUP_TID,
+	};
+	uint32_t comm = strtab_find(&c->profile->strings, "comm", strlen("comm"));
+
+	vec_for_each(&c->profile->labels, label)
+		if (label->key == comm)
+			return groups[c->folded.root];
+	return 0;
+}
+
+/* Both columns of a difference: the colours show it. */
+static int build_tree(const struct conversion *c, struct tree *tree, bool *ret_diff)
+{
+	struct tree_options options = {.value = c->folded.value < 0
+							? profile_default_value(c->profile)
+							: (uint32_t)c->folded.value};
+	int before = profile_find_value(c->profile, "before"),
+	    after = profile_find_value(c->profile, "after");
+	int r;
+
+	*ret_diff = c->folded.value < 0 && before == 0 && after == 1;
+	options.group = group_of(c);
+	r = tree_add(tree, c->profile, &options, TREE_NEW);
+	options.value = 0;
+	if (r == 0 && *ret_diff)
+		r = tree_add(tree, c->profile, &options, TREE_BASE);
+	return r < 0 ? r : tree_finish(tree);
+}
+
+static int to_flamegraph(const struct conversion *c, bool html, struct str *out, struct err *err)
+{
+	struct flamegraph_options options = {.title = c->title, .min_share = -1};
+	const struct profile *p = c->profile;
+	struct tree tree;
+	uint32_t value;
+	int r = tree_init(&tree);
+
+	if (r < 0)
+		return r;
+	value = c->folded.value < 0 ? profile_default_value(p) : (uint32_t)c->folded.value;
+	options.unit = strtab_text(&p->strings, p->value_types.data[value].unit);
+	if (strcmp(options.unit, "count") == 0)
+		options.unit = strtab_text(&p->strings, p->value_types.data[value].type);
+	r = build_tree(c, &tree, &options.diff);
+	if (r == 0)
+		r = html ? flamegraph_html(&tree, &options, out)
+			 : flamegraph_svg(&tree, &options, out);
+	tree_fini(&tree);
+	if (r == -ENODATA)
+		return err_set(err, r, "%s: no samples to draw", c->title);
+	return r < 0 ? err_set(err, r, "flame graph: %s", strerrordesc_np(-r)) : 0;
+}
+
+static int to_svg(const struct conversion *c, struct str *out, struct err *err)
+{
+	return to_flamegraph(c, false, out, err);
+}
+
+static int to_html(const struct conversion *c, struct str *out, struct err *err)
+{
+	return to_flamegraph(c, true, out, err);
+}
+
 struct writer {
 	const char *name; /* of --to */
 	bool binary;
@@ -51,10 +123,9 @@ struct writer {
 };
 
 static const struct writer writers[] = {
-	{"pprof", true, to_pprof},
-	{"pprof-raw", true, to_raw_pprof},
-	{"folded", false, to_folded},
-	{"speedscope", false, to_speedscope},
+	{"pprof", true, to_pprof},    {"pprof-raw", true, to_raw_pprof},
+	{"folded", false, to_folded}, {"speedscope", false, to_speedscope},
+	{"svg", false, to_svg},       {"html", false, to_html},
 };
 
 static const struct {
@@ -67,6 +138,8 @@ static const struct {
 	{".collapsed", "folded"},
 	{".txt", "folded"},
 	{".speedscope.json", "speedscope"},
+	{".svg", "svg"},
+	{".html", "html"},
 };
 
 static const struct writer *find_writer(const char *name)
@@ -86,7 +159,8 @@ static int choose_writer(const struct convert_options *o, const struct writer **
 		*ret = find_writer(o->to);
 		return *ret ? 0
 			    : err_set(err, -EINVAL,
-				      "--to %s: pprof, pprof-raw, folded or speedscope", o->to);
+				      "--to %s: pprof, pprof-raw, folded, speedscope, svg or html",
+				      o->to);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
 		size_t ending = strlen(endings[i].ending);
@@ -232,16 +306,16 @@ static const struct option_spec convert_specs[] = {
 	 .help = "The file to write; - is standard output. Its ending chooses the format: .pb.gz "
 		 "and .pprof "
 		 "pprof, .pb pprof without gzip, .folded, .collapsed and .txt folded stacks, "
-		 ".speedscope.json speedscope.",
+		 ".speedscope.json speedscope, .svg and .html flame graphs.",
 	 .offset = offsetof(struct convert_options, output),
 	 .complete = "@file"},
 	{.kind = OPTION_TEXT,
 	 .name = "to",
 	 .arg = "NAME",
-	 .help = "The format to write, whatever OUT is called: pprof, pprof-raw, folded or "
-		 "speedscope.",
+	 .help = "The format to write, whatever OUT is called: pprof, pprof-raw, folded "
+		 "speedscope, svg or html.",
 	 .offset = offsetof(struct convert_options, to),
-	 .complete = "pprof pprof-raw folded speedscope"},
+	 .complete = "pprof pprof-raw folded speedscope svg html"},
 	{.kind = OPTION_TEXT,
 	 .name = "from",
 	 .arg = "NAME",
@@ -260,7 +334,7 @@ static const struct option_spec convert_specs[] = {
 	OPT_FLAG(0, "cpu", struct convert_options, cpu, "Keep the CPU as a label."),
 	OPT_FLAG(0, "no-symbols", struct convert_options, no_symbols,
 		 "Keep addresses alone, for a reader that has the objects."),
-	OPT_HEADING("Folded stacks"),
+	OPT_HEADING("Folded stacks and flame graphs"),
 	OPT_TEXT(0, "value", "TYPE", struct convert_options, value,
 		 "The value to count (samples, cpu, alloc_space ...); the profile's default when "
 		 "not said."),

@@ -58,6 +58,11 @@ else
 	skip "speedscope: weights and frames add up" "no python3"
 fi
 
+check "a flame graph as SVG" bash -c "'$CULPRIT' convert out.pb.gz -o out.svg && grep -q 'parse' out.svg && head -c 200 out.svg | grep -q '<svg\|<?xml'"
+check "a flame graph as HTML" bash -c "'$CULPRIT' convert out.pb.gz -o out.html && grep -qi '</html>' out.html"
+check "a difference as a flame graph" bash -c "'$CULPRIT' convert diff.folded --to svg | grep -q '</svg>'"
+check "--root names the processes of a flame graph" "$CULPRIT" convert out.pb.gz --root pid -o pid.svg
+
 # Damaged input: one line, status 1, nothing written.
 : >empty
 head -c 5000 /dev/urandom >random
