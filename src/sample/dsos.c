@@ -124,12 +124,19 @@ static int kernel_dso(struct session *session, const struct perfdata_mmap *map, 
 	return session_dso_add(session, name, MODULE_KERNEL, &map->build_id, 0, ret);
 }
 
+/* Memory files are programs (fexecve) as well as the code memory of JITs; the name is all there is.
+ */
+static bool is_jit_file(const char *path)
+{
+	return is_prefix(path, "/memfd:") && (str_glob("*jit*", path) || str_glob("*code*", path) ||
+					      str_glob("*doublemapper*", path));
+}
+
 static bool is_anonymous(const char *path)
 {
 	return *path == '\0' || is_prefix(path, "//anon") || is_prefix(path, "/dev/zero") ||
-	       is_prefix(path, "/anon_hugepage") || is_prefix(path, "/memfd:") ||
-	       is_prefix(path, "[anon") || is_prefix(path, "anon_inode:") ||
-	       is_prefix(path, "/dev/ashmem");
+	       is_prefix(path, "/anon_hugepage") || is_jit_file(path) || is_prefix(path, "[anon") ||
+	       is_prefix(path, "anon_inode:") || is_prefix(path, "/dev/ashmem");
 }
 
 int session_dso_of_mmap(struct session *session, const struct perfdata_mmap *map, uint16_t misc,

@@ -1,6 +1,6 @@
 /*
- * A recording, replayed in time order: who ran, what was mapped, and samples whose every frame knows
- * its object. Reads any perf.data (sample/perfdata.h decodes the bytes). Damaged or cut input delivers
+ * A recording: who ran, what was mapped, and samples whose every frame knows its object. Each sample is
+ * looked up at its own time, in the order of the file: ascending for one CPU, interleaved between CPUs. Reads any perf.data (sample/perfdata.h decodes the bytes). Damaged or cut input delivers
  * what it holds; session_stats then says what is missing.
  */
 #pragma once

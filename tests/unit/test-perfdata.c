@@ -261,6 +261,38 @@ static void put_string(struct builder *b, const char *text)
 	put_text(b, text, 16);
 }
 
+TEST(mappings_become_objects)
+{
+	static const struct {
+		const char *mapped, *object;
+		enum module_kind kind;
+	} cases[] = {
+		{"//anon", "/tmp/perf-10.map", MODULE_PERF_MAP},
+		{"", "/tmp/perf-10.map", MODULE_PERF_MAP},
+		{"/memfd:doublemapper (deleted)", "/tmp/perf-10.map", MODULE_PERF_MAP},
+		{"/memfd:program (deleted)", "/memfd:program (deleted)", MODULE_ELF},
+		{"/usr/lib/libx.so (deleted)", "/usr/lib/libx.so (deleted)", MODULE_ELF},
+		{"[vdso]", "[vdso]", MODULE_VDSO},
+		{"[heap]", "[heap]", MODULE_ELF},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct builder b = {0};
+		struct session *session;
+		const struct dso *dso;
+
+		file_begin(&b, TYPE);
+		put_mmap(&b, REC_MISC_USER, 10, 0x400000, 0x10000, 0, cases[i].mapped, 0);
+		file_end(&b);
+		ASSERT(session_open(write_file(b.bytes.data, b.bytes.len), &session, NULL) == 0);
+		dso = session_dso(session, session_dso_count(session) - 1);
+		EXPECT_STR(dso->path, cases[i].object);
+		EXPECT_INT(dso->kind, cases[i].kind);
+		session_close(session);
+		str_fini(&b.bytes);
+	}
+}
+
 /* A file with features: host name, event names, build ids, our symbols. */
 TEST(features_are_read)
 {
