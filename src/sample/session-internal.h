@@ -51,6 +51,7 @@ struct comm_version { /* of a thread, from key on */
 
 struct process {
 	VEC(struct space_version) versions;
+	bool exec; /* the next mapping begins a new address space */
 };
 
 struct thread {

@@ -52,6 +52,7 @@ static int set_space(struct tasks *tasks, int32_t pid, uint64_t key, uint32_t ro
 	if (r < 0)
 		return r;
 	process = &tasks->processes.data[index];
+	process->exec = false;
 	if (process->versions.len > 0 &&
 	    process->versions.data[process->versions.len - 1].key == key) {
 		process->versions.data[process->versions.len - 1].root = root;
@@ -69,6 +70,28 @@ static uint32_t last_space(const struct tasks *tasks, int32_t pid)
 		return 0;
 	process = &tasks->processes.data[index];
 	return process->versions.len ? process->versions.data[process->versions.len - 1].root : 0;
+}
+
+/*
+ * An exec takes effect with the first mapping behind it: until then the kernel runs on behalf of
+ * the old program, whose frames are still on the stack.
+ */
+static int exec_begins(struct tasks *tasks, int32_t pid)
+{
+	uint32_t index;
+	int r = process_index(tasks, pid, &index);
+
+	if (r == 0)
+		tasks->processes.data[index].exec = true;
+	return r;
+}
+
+static bool exec_pending(const struct tasks *tasks, int32_t pid)
+{
+	uint32_t index;
+
+	return u64_map_get(&tasks->process_index, (uint32_t)pid, &index) &&
+	       tasks->processes.data[index].exec;
 }
 
 static int set_comm(struct tasks *tasks, int32_t tid, uint64_t key, uint32_t comm)
@@ -101,7 +124,7 @@ static uint32_t last_comm(const struct tasks *tasks, int32_t tid)
 
 static int replay_mmap(struct tasks *tasks, const struct side_event *event)
 {
-	uint32_t root = last_space(tasks, event->pid);
+	uint32_t root = exec_pending(tasks, event->pid) ? 0 : last_space(tasks, event->pid);
 	struct map map = {event->start, event->end, event->pgoff, event->subject};
 	int r = map_store_add(&tasks->maps, &root, &map);
 
@@ -135,7 +158,7 @@ static int replay_comm(struct tasks *tasks, const struct side_event *event)
 		return r;
 	if (event->tid != event->pid) /* exec in a thread: it becomes the process */
 		r = set_comm(tasks, event->pid, event->key, event->subject);
-	return r < 0 ? r : set_space(tasks, event->pid, event->key, 0);
+	return r < 0 ? r : exec_begins(tasks, event->pid);
 }
 
 int tasks_build(struct tasks *tasks, struct side_event *events, size_t count)

@@ -483,3 +483,25 @@ TEST(maps_remember_every_version)
 	EXPECT_INT(wrong, 0);
 	map_store_fini(&store);
 }
+
+TEST(exec_takes_effect_with_its_first_mapping)
+{
+	struct builder b = {0};
+	struct log log = {0};
+
+	file_begin(&b, TYPE);
+	put_comm(&b, 10, 10, "old", false, 0);
+	put_mmap(&b, REC_MISC_USER, 10, 0x400000, 0x1000, 0, "/bin/old", 0);
+	put_mmap(&b, REC_MISC_USER, 10, 0x500000, 0x1000, 0, "/bin/old-library", 0);
+	put_comm(&b, 10, 10, "new", true, 100);
+	put_sample(&b, REC_MISC_USER, 10, 10, 110, 0x500010, NULL);
+	put_mmap(&b, REC_MISC_USER, 10, 0x400000, 0x1000, 0, "/bin/new", 120);
+	put_sample(&b, REC_MISC_USER, 10, 10, 130, 0x400010, NULL);
+	put_sample(&b, REC_MISC_USER, 10, 10, 130, 0x500010, NULL);
+	file_end(&b);
+	EXPECT_INT(replay(b.bytes.data, b.bytes.len, &log, NULL), 0);
+	EXPECT_STR(str_text(&log.text),
+		   "new: /bin/old-library+0x10\nnew: /bin/new+0x10\nnew: ?+0x500010\n");
+	str_fini(&log.text);
+	str_fini(&b.bytes);
+}
