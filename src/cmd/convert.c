@@ -312,7 +312,7 @@ static const struct option_spec convert_specs[] = {
 	{.kind = OPTION_TEXT,
 	 .name = "to",
 	 .arg = "NAME",
-	 .help = "The format to write, whatever OUT is called: pprof, pprof-raw, folded "
+	 .help = "The format to write, whatever OUT is called: pprof, pprof-raw, folded, "
 		 "speedscope, svg or html.",
 	 .offset = offsetof(struct convert_options, to),
 	 .complete = "pprof pprof-raw folded speedscope svg html"},
