@@ -89,4 +89,45 @@ check_fails "no such input" 'absent' flame absent
 check "--help" flame --help
 check_fails "an empty input" 'is empty' flame -i empty
 
+# Frames, depths and widths against SVGs that another tool made from the same stacks.
+cat > compare.py <<'EOF'
+import collections, re, sys
+import xml.etree.ElementTree as ET
+NS = "{http://www.w3.org/2000/svg}"
+ours, peer = collections.Counter(), collections.Counter()
+for g in ET.parse(sys.argv[1]).getroot().iter(NS + "g"):
+    if g.get("class") == "f":
+        ours[g.find(NS + "title").text.split("\n")[0], int(g.get("data-d")), round(float(g.get("data-w")) * 100, 2)] += 1
+rows = []
+for g in ET.parse(sys.argv[2]).getroot().iter(NS + "g"):
+    title, rect = g.find(NS + "title"), g.find(NS + "rect")
+    match = title is not None and rect is not None and re.match(r"(.*) \([\d,.]+ [^,]+, [\d.]+%", title.text or "", re.S)
+    if match:
+        rows.append((re.sub(r"_\[[kji]\]$", "", match[1]), int(float(rect.get("y"))), round(float(rect.get("width")[:-1]), 2)))
+bottom, pitch = max(row[1] for row in rows), 16
+for name, y, width in rows:
+    peer[name, (bottom - y) // pitch, width] += 1
+missing = []
+for (name, depth, width), times in peer.items():
+    have = sum(n for (a, d, w), n in ours.items() if a == name and d == depth and abs(w - width) < 0.02)
+    if have < times:
+        missing.append((name, depth, width))
+print(len(rows), "frames,", len(missing), "missing:", missing[:5])
+sys.exit(len(missing) > 0 or len(rows) < 10)
+EOF
+while read -r stacks peer; do
+	source=${CULPRIT_TEST_DATA:-/nonexistent}/sampling/flamegraph_svg
+	if [ ! -r "$source/$stacks" ] || ! have python3; then
+		skip "frames and widths of $peer" "no test data or no python3"
+		continue
+	fi
+	flame -i "$source/$stacks" -o ours.svg --min-share 0 > /dev/null 2> /dev/null
+	check "frames and widths of $peer" python3 compare.py ours.svg "$source/$peer"
+done <<EOF
+austin/flames.txt austin/flame.svg
+grey-frames/grey-frames.txt grey-frames/grey-frames.svg
+narrow-blocks/narrow-blocks.txt narrow-blocks/narrow-blocks.svg
+differential/perf-cycles-instructions-01-collapsed-all-diff.txt differential/diff.svg
+EOF
+
 plan_end

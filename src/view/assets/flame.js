@@ -192,12 +192,12 @@
 
 	const rowY = (depth) => (icicle ? depth * ROW : content - (depth + 1) * ROW) - scroll.scrollTop;
 
-	function label(i, x, w) {
+	function label(i, x, w, y) {
 		const frame = tree.frame[i], room = Math.floor((w - 8) / charWidth);
 		if (room < 3)
 			return;
 		const points = pointsOf[frame] || (pointsOf[frame] = Array.from(name(frame)));
-		ctx.fillText(points.length <= room ? name(frame) : points.slice(0, room - 1).join("") + "\u2026", x + 4, 0);
+		ctx.fillText(points.length <= room ? name(frame) : points.slice(0, room - 1).join("") + "\u2026", x + 4, y);
 	}
 
 	function outline(i, scale, colour, line) {
@@ -248,12 +248,10 @@
 		ctx.clearRect(0, 0, width, height);
 		drawRects(scale, labels);
 		for (let k = 0; k < labels.length; k += 5) {
-			ctx.fillStyle = labels[k + 4] ? theme.quiet : "#14171a";
-			ctx.setTransform(canvas.width / width, 0, 0, canvas.width / width, 0,
-					 (labels[k + 3] + ROW / 2) * canvas.width / width);
-			label(labels[k], labels[k + 1], labels[k + 2]);
+			if (k === 0 || labels[k + 4] !== labels[k - 1])
+				ctx.fillStyle = labels[k + 4] ? theme.quiet : "#14171a";
+			label(labels[k], labels[k + 1], labels[k + 2], labels[k + 3] + ROW / 2);
 		}
-		ctx.setTransform(canvas.width / width, 0, 0, canvas.width / width, 0, 0);
 		if (hover >= 0 && hover !== selected)
 			outline(hover, scale, theme.select, 1);
 		if (selected > 0 || document.activeElement === canvas)
@@ -694,4 +692,5 @@
 	useTree(down);
 	cancelAnimationFrame(frameAsked);
 	draw();
+	performance.mark("drawn");
 })();
