@@ -287,6 +287,8 @@ static void put_page(const struct page *page, struct str *out)
 			str_append(out, asset_flame_css, asset_flame_css_size);
 		else if (str_prefix(place, "{{JS}}", NULL))
 			str_append(out, asset_flame_js, asset_flame_js_size);
+		else if (str_prefix(place, "{{TREE_JS}}", NULL))
+			str_append(out, asset_flame_tree_js, asset_flame_tree_js_size);
 		else if (str_prefix(place, "{{DATA}}", NULL))
 			put_script_data(out, str_text(&page->json.out));
 	}
