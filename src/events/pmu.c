@@ -281,9 +281,9 @@ int pmu_set_read(const struct host *host, const struct host_cpu_model *model, st
 
 static void pmu_fini(struct pmu *pmu)
 {
-	vec_for_each(&pmu->formats, format) free(format->name);
-	vec_for_each(&pmu->aliases, alias)
-	{
+	vec_for_each(&pmu->formats, format)
+		free(format->name);
+	vec_for_each(&pmu->aliases, alias) {
 		free(alias->name);
 		free(alias->terms);
 		free(alias->unit);
@@ -295,13 +295,16 @@ static void pmu_fini(struct pmu *pmu)
 
 void pmu_set_fini(struct pmu_set *set)
 {
-	vec_for_each(&set->pmus, pmu) pmu_fini(pmu);
+	vec_for_each(&set->pmus, pmu)
+		pmu_fini(pmu);
 	vec_fini(&set->pmus);
 }
 
 struct pmu *pmu_find(struct pmu_set *set, const char *name)
 {
-	vec_for_each(&set->pmus, pmu) if (strcmp(pmu->name, name) == 0) return pmu;
+	vec_for_each(&set->pmus, pmu)
+		if (strcmp(pmu->name, name) == 0)
+			return pmu;
 	return NULL;
 }
 

@@ -1,4 +1,6 @@
 /* "Did you mean": the nearest names of every source that is cheap to ask. */
+#include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -6,24 +8,37 @@
 #include "events/parse-internal.h"
 
 #define SUGGESTIONS 3
+#define TEXT_BYTES  96
 
 struct nearest {
-	const char *name;
-	unsigned limit; /* of the distance */
+	char name[TEXT_BYTES]; /* folded */
+	unsigned limit;        /* of the distance */
 	struct {
-		char text[96];
+		char text[TEXT_BYTES];
 		unsigned distance;
 	} best[SUGGESTIONS];
 	unsigned count;
 };
 
+/* Case and the kind of separator are no differences. */
+static void fold(const char *text, char *buf, size_t size)
+{
+	size_t i;
+
+	for (i = 0; text[i] && i + 1 < size; i++)
+		buf[i] = text[i] == ':' ? '.' : (char)tolower((unsigned char)text[i]);
+	buf[i] = '\0';
+}
+
 static void offer(struct nearest *nearest, const char *text)
 {
+	char folded[TEXT_BYTES];
 	unsigned distance, at;
 
 	if (strlen(text) >= sizeof(nearest->best[0].text))
 		return;
-	distance = str_distance(nearest->name, text);
+	fold(text, folded, sizeof(folded));
+	distance = str_distance(nearest->name, folded);
 	if (distance > nearest->limit)
 		return;
 	for (at = 0; at < nearest->count; at++) {
@@ -44,7 +59,7 @@ static void offer(struct nearest *nearest, const char *text)
 
 static int offer_tracepoint(void *arg, const char *system, const char *name)
 {
-	char text[96];
+	char text[TEXT_BYTES];
 
 	if ((size_t)snprintf(text, sizeof(text), "%s:%s", system, name) < sizeof(text))
 		offer(arg, text);
@@ -68,19 +83,21 @@ static void offer_sysfs(const struct parser *p, struct nearest *nearest)
 
 		if (pmu_load(event_env_host(p->env), pmu, NULL) < 0)
 			continue;
-		vec_for_each(&pmu->aliases, alias) offer(nearest, alias->name);
+		vec_for_each(&pmu->aliases, alias)
+			offer(nearest, alias->name);
 	}
 }
 
 void suggest_names(const struct parser *p, const char *name, struct str *out)
 {
-	struct nearest nearest = {.name = name, .limit = (unsigned)MAX(2, strlen(name) / 3)};
+	struct nearest nearest = {.limit = (unsigned)MAX(2, strlen(name) / 3)};
 	struct vendor *vendor;
-	char text[96];
+	char text[TEXT_BYTES];
 	uint64_t config;
 
 	if (strpbrk(name, "*?["))
 		return;
+	fold(name, nearest.name, sizeof(nearest.name));
 	for (unsigned i = 0; i < generic_events_len; i++) {
 		offer(&nearest, generic_events[i].name);
 		if (generic_events[i].alias)

@@ -266,7 +266,8 @@ static int unknown_term(struct terms *terms, const struct term *term)
 	int r;
 
 	str_printf(&words, "the PMU %s has no such field or event; its fields:", terms->pmu->name);
-	vec_for_each(&terms->pmu->formats, format) str_printf(&words, " %s", format->name);
+	vec_for_each(&terms->pmu->formats, format)
+		str_printf(&words, " %s", format->name);
 	if (terms->pmu->formats.len == 0)
 		str_puts(&words, " none");
 	r = term_error(terms, term, str_text(&words));
@@ -355,8 +356,7 @@ int pmu_terms_apply(const struct parser *p, struct pmu *pmu, const char *text, s
 	struct terms terms = {.p = p, .pmu = pmu, .event = event, .table = table, .name = name};
 	int r = text[strspn(text, " \t")] ? apply_terms(&terms, text, pos) : 0;
 
-	vec_for_each(&terms.open, open)
-	{
+	vec_for_each(&terms.open, open) {
 		if (r == 0 && open->pos != 0)
 			r = pos == SIZE_MAX
 				    ? err_set(p->err, -EINVAL, "%s: needs a value for '%s'",
