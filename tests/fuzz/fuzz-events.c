@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void fuzz_text(const char *text)
 {
-	static const struct host host = {.root = "/nonexistent"};
+	static const struct host host = {.root = "/proc/self/no-such-root"};
 	struct event_env_options options = {.host = &host, .events_dir = "", .no_libpfm = true};
 	struct event_env *env;
 	struct event_list list = {0};

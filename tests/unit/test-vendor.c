@@ -187,7 +187,7 @@ TEST(damaged_files_are_told_and_passed_over)
 
 TEST(missing_folder_and_cpu)
 {
-	struct event_env_options options = {.events_dir = "/nonexistent", .no_libpfm = true};
+	struct event_env_options options = {.events_dir = "/proc/self/no-such-folder", .no_libpfm = true};
 	struct event_list list = {0};
 	struct event_env *env;
 	struct fixture f;
@@ -195,7 +195,7 @@ TEST(missing_folder_and_cpu)
 
 	EXPECT_INT(event_env_new(&options, &env, NULL), 0);
 	EXPECT_INT(events_parse("some.event", env, &list, &err), -ENOENT);
-	EXPECT(strstr(err.text, "/nonexistent"));
+	EXPECT(strstr(err.text, "/proc/self/no-such-folder"));
 	event_env_free(env);
 
 	setup(&f, fake_root_intel, NULL, false);
