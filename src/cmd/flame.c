@@ -68,7 +68,8 @@ static const struct option_spec flame_options[] = {
 	OPT_TEXT(0, "base", "FILE", ARGS, base,
 		 "Compare: what was before. Widths are those of the input, colours show how each "
 		 "function's "
-		 "share changed: orange grew, blue shrank."),
+		 "share changed: orange grew, blue shrank. "
+		 "Folded stacks with two counts a line (before, after) are compared without it."),
 	OPT_TEXT(0, "comm", "NAME", ARGS, comm,
 		 "Only samples of the commands that match this glob."),
 	OPT_FLAG(0, "by-comm", ARGS, by_comm, "Commands as the first level above the root."),
@@ -120,7 +121,6 @@ static int check_args(const struct command *self, struct flame_args *args)
 	return EXIT_DONE;
 }
 
-/* "before" and "after" of two-column folded text are a comparison already. */
 static int add_base(const struct command *self, const struct flame_args *args,
 		    const struct view_input *input, const struct tree_options *options,
 		    struct tree *tree, struct err *err)
@@ -144,6 +144,13 @@ static int add_base(const struct command *self, const struct flame_args *args,
 	return r;
 }
 
+/* Folded text with two counts a line is a comparison by itself: --base without a second file. */
+static bool is_comparison(const struct flame_args *args, const struct view_input *input)
+{
+	return !args->base && !args->input.event && input->info.folded.two_columns &&
+	       profile_find_value(&input->profile, "before") >= 0;
+}
+
 static int draw(const struct command *self, const struct flame_args *args,
 		const struct view_input *input, struct str *out, struct err *err)
 {
@@ -161,7 +168,7 @@ static int draw(const struct command *self, const struct flame_args *args,
 		.min_share = args->min_share < 0 ? -1 : args->min_share / 100,
 		.icicle = args->inverted,
 		.reversed = args->bottom_up,
-		.diff = args->base != NULL,
+		.diff = args->base != NULL || is_comparison(args, input),
 		.color = args->color,
 	};
 	struct tree tree;
@@ -174,6 +181,12 @@ static int draw(const struct command *self, const struct flame_args *args,
 	r = tree_add(&tree, &input->profile, &tree_options, TREE_NEW);
 	if (r == 0 && args->base)
 		r = add_base(self, args, input, &tree_options, &tree, err);
+	if (r == 0 && is_comparison(args, input)) {
+		struct tree_options before = tree_options;
+
+		before.value = (uint32_t)profile_find_value(&input->profile, "before");
+		r = tree_add(&tree, &input->profile, &before, TREE_BASE);
+	}
 	if (r == 0)
 		r = tree_finish(&tree);
 	if (r == 0)

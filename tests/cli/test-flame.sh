@@ -82,6 +82,8 @@ check "--no-demangle" flame -i stacks.folded -o - --no-demangle
 check_fails "--max-size limits pipes" 'max-size' sh -c 'cat stacks.folded | "$CULPRIT" flame -i - --max-size 16'
 check_match "--base: the page compares" '"diff":true' flame -i stacks.folded --base old.folded -o -
 check_match "--base: the SVG says the change" 'points against the base' flame -i stacks.folded --base old.folded -o - --format svg
+printf '%s\n' 'main;parse 60 20' 'main;work 40 80' > two.folded
+check_match "two counts a line are a comparison" '[+]40.00 points against the base [(]40.00%[)]' flame -i two.folded -o - --format svg
 check_fails "a --base that is not there" 'absent' flame -i stacks.folded --base absent
 check_fails "an output that cannot be written" 'no/such' flame -i stacks.folded -o no/such/dir.html
 check_fails "no such input" 'absent' flame absent
