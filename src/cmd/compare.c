@@ -122,13 +122,21 @@ static const struct option_spec compare_options[] = {
 	OPT_END,
 };
 
-/* Splits text into words as a shell would, without expansions. words are written into text. */
-static int split_words(const struct command *self, const char *text, struct compare_side *side)
+static void sides_fini(struct compare_side *sides)
 {
-	char *copy = strdup(text), *to = copy;
+	for (int i = 0; i < 2; i++) {
+		free(sides[i].argv);
+		free(sides[i].text);
+	}
+}
+
+/* Splits text into words as a shell would, without expansions. 0, -EINVAL for an open quote,
+ * -ENOMEM. */
+static int split_words(const char *text, struct compare_side *side)
+{
+	char *to = side->text = strdup(text), quote = 0;
 	VEC(char *) words = {0};
-	bool in_word = false, failed = !copy;
-	char quote = 0;
+	bool in_word = false, failed = !to;
 
 	for (const char *from = text; !failed && *from; from++) {
 		if (!quote && isspace((unsigned char)*from)) {
@@ -147,59 +155,61 @@ static int split_words(const struct command *self, const char *text, struct comp
 		else
 			*to++ = *from;
 	}
-	if (failed || vec_push(&words, NULL) < 0) {
-		free(copy);
-		vec_fini(&words);
-		return cmd_failf(self, "out of memory");
-	}
-	*to = '\0';
+	failed |= vec_push(&words, NULL) < 0;
 	side->argv = words.data;
 	side->argc = (int)words.len - 1;
-	if (quote)
-		return cmd_failf(self, "%s: unbalanced %c in: %s", side->name, quote, text);
-	return side->argc > 0 ? EXIT_DONE : cmd_failf(self, "%s: no command", side->name);
+	if (failed)
+		return -ENOMEM;
+	*to = '\0';
+	return quote ? -EINVAL : 0;
 }
 
-static int shell_words(const struct command *self, struct compare_side *side, int argc, char **argv)
+static int shell_words(struct compare_side *side, int argc, char **argv)
 {
+	static const char head[] = "/bin/sh\0-c";
 	struct str text = {0};
-	static const char *const shell[] = {"/bin/sh", "-c"};
-	char **words = calloc(4, sizeof(*words));
+	int r;
 
+	str_append(&text, head, sizeof(head));
 	for (int i = 0; i < argc; i++)
 		str_printf(&text, "%s%s", i ? " " : "", argv[i]);
-	if (!words || str_status(&text) < 0) {
-		free(words);
-		str_fini(&text);
-		return cmd_failf(self, "out of memory");
-	}
-	words[0] = strdup(shell[0]);
-	words[1] = strdup(shell[1]);
-	words[2] = text.data;
-	side->argv = words;
+	r = str_take(&text, &side->text);
+	side->argv = calloc(4, sizeof(*side->argv));
+	if (r < 0 || !side->argv)
+		return -ENOMEM;
+	side->argv[0] = side->text;
+	side->argv[1] = side->text + sizeof("/bin/sh");
+	side->argv[2] = side->text + sizeof(head);
 	side->argc = 3;
-	return words[0] && words[1] ? EXIT_DONE : cmd_failf(self, "out of memory");
+	return 0;
 }
 
-/* The words stay allocated until the process ends. */
 static int make_side(const struct command *self, const struct compare_options *o, const char *name,
 		     int argc, char **argv, struct compare_side *ret)
 {
+	int r = 0;
+
 	ret->name = name;
-	if (argc == 0)
+	if (o->shell && argc > 0) {
+		r = shell_words(ret, argc, argv);
+	} else if (argc == 1 && access(argv[0], X_OK) != 0) {
+		r = split_words(argv[0], ret);
+	} else {
+		ret->argv = calloc((size_t)argc + 1, sizeof(*ret->argv));
+		if (ret->argv)
+			memcpy(ret->argv, argv, (size_t)argc * sizeof(*argv));
+		ret->argc = argc;
+		r = ret->argv ? 0 : -ENOMEM;
+	}
+	if (r == -EINVAL)
+		return cmd_failf(self, "%s: unbalanced quote in: %s", name, argv[0]);
+	if (r < 0)
+		return cmd_failf(self, "out of memory");
+	if (ret->argc == 0)
 		return cmd_failf(self,
 				 "%s: no command; usage: culprit compare [OPTIONS] -- A [ARG...] "
 				 "--vs B [ARG...]",
 				 name);
-	if (o->shell)
-		return shell_words(self, ret, argc, argv);
-	if (argc == 1 && access(argv[0], X_OK) != 0)
-		return split_words(self, argv[0], ret);
-	ret->argv = calloc((size_t)argc + 1, sizeof(*ret->argv));
-	if (!ret->argv)
-		return cmd_failf(self, "out of memory");
-	memcpy(ret->argv, argv, (size_t)argc * sizeof(*argv));
-	ret->argc = argc;
 	return EXIT_DONE;
 }
 
@@ -356,20 +366,20 @@ static int compare_main(const struct command *self, int argc, char **argv)
 	status = make_side(self, &o, "A", vs - at, argv + at, &sides[0]);
 	if (status == EXIT_DONE)
 		status = make_side(self, &o, "B", argc - vs - 1, argv + vs + 1, &sides[1]);
-	if (status != EXIT_DONE)
-		return status;
 	if (!o.seeded && getrandom(&o.seed, sizeof(o.seed), 0) == (ssize_t)sizeof(o.seed))
 		o.seed %= 1000000;
 	result.warmup = o.warmup;
 	result.seed = o.seed;
 	result.max_regression = o.max_regression;
 	compare_counters_probe(&counters);
-	status = run_all(self, &o, &result);
+	if (status == EXIT_DONE)
+		status = run_all(self, &o, &result);
 	if (status == EXIT_DONE) {
 		r = compare_evaluate(&result);
 		status = r < 0 ? cmd_fail(self, r, NULL) : show(self, &o, &result);
 	}
 	vec_fini(&result.pairs);
+	sides_fini(sides);
 	return status;
 }
 

@@ -55,8 +55,9 @@ enum compare_output {
 
 struct compare_side {
 	const char *name; /* "A" or "B" */
-	char **argv;      /* ended by NULL */
+	char **argv;      /* ended by NULL; owned, its words belong to text or the command line */
 	int argc;
+	char *text; /* NULL: the words are the command line's */
 };
 
 struct compare_counters {

@@ -63,7 +63,7 @@ check_fails "--seed wants a number" 'seed takes a number' "$CULPRIT" compare --s
 
 # The commands.
 check "one word is split, quotes respected" "$CULPRIT" compare -r 2 -- "test 'a b' = \"a b\"" --vs 'test a\ b = "a b"'
-check_fails "an open quote is told" 'unbalanced' "$CULPRIT" compare -r 2 -- "echo 'a" --vs true
+check_fails "an open quote is told" 'unbalanced quote' "$CULPRIT" compare -r 2 -- "echo 'a" --vs true
 check "--shell runs pipelines" "$CULPRIT" compare -r 2 --shell -- 'echo a | grep -q a' --vs 'true; true'
 check "-S is --shell" "$CULPRIT" compare -r 2 -S -- 'true | true' --vs true
 check_fails "a failing command is an error" 'B failed with status 1' "$CULPRIT" compare -r 2 -- true --vs false
