@@ -140,10 +140,10 @@ static bool cache_path(char *buf, size_t size)
 
 	if (base && base[0] == '/')
 		snprintf(buf, size, "%s/culprit", base);
-	else if (home && home[0] == '/')
+	else if (home && home[0] == '/' && access(home, W_OK | X_OK) == 0)
 		snprintf(buf, size, "%s/.cache/culprit", home);
 	else
-		return false;
+		return false; /* a home that does not exist is not ours to make */
 	return true;
 }
 
