@@ -48,7 +48,8 @@ static bool list_matches(const char *globs, const char *text)
 {
 	char glob[512];
 
-	if (!globs)
+	/* C++ names hold commas, brackets and stars: the whole text may be one name. */
+	if (!globs || strcmp(globs, text) == 0)
 		return true;
 	for (;;) {
 		size_t len = strcspn(globs, ",");

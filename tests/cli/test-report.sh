@@ -40,6 +40,8 @@ check_match "--percent-limit hides" 'smaller or unwanted' report -i stacks.folde
 [ "$(report -i stacks.folded --max-rows 2 | grep -cE '^ *[0-9.]+% ')" = 2 ] && ok "--max-rows" || not_ok "--max-rows"
 [ "$(report -i stacks.folded -S 'wor*,idle' | grep -cE '^ *[0-9.]+% ')" = 2 ] && ok "-S globs" || not_ok "-S globs"
 [ "$(report -i stacks.folded --symbol helper | grep -cE '^ *[0-9.]+% ')" = 1 ] && ok "--symbol" || not_ok "--symbol"
+echo 'main;std::map<int, int*>::at[abi:cxx11] 3' > cxx.folded
+check_match "a C++ name is taken as it is" '^100.00% .*cxx11' report -i cxx.folded -S 'std::map<int, int*>::at[abi:cxx11]'
 [ "$(report -i stacks.folded --dso nothing | grep -cE '^ *[0-9.]+% ')" = 0 ] && ok "--dso filters" || not_ok "--dso filters"
 [ "$(report -i stacks.folded --comm nothing | grep -cE '^ *[0-9.]+% ')" = 0 ] && ok "--comm filters" || not_ok "--comm filters"
 check "--header" report -i stacks.folded --header
