@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/util.h"
 #include "base/vec.h"
+#include "symbols/kallsyms.h"
 
 #define KALLSYMS_PATH    "/proc/kallsyms"
 #define KALLSYMS_MAX     (256U << 20)
@@ -212,35 +213,45 @@ static int compare_u64(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* The lines around every address (sorted): its symbol's, and those that bound it. */
+static void put_neighbourhood(const struct kernel_table *table, const uint64_t *addresses,
+			      size_t count, struct str *out)
+{
+	size_t written = 0; /* entries before this one are in out */
+
+	for (size_t i = 0; i < count; i++) {
+		size_t at = find_entry(table, addresses[i]);
+
+		if (at == table->count)
+			continue;
+		while (at > 0 && table->entries[at - 1].address == table->entries[at].address)
+			at--;
+		if (at >= written)
+			written = put_address(table, at, out);
+		if (written < table->count && table->entries[written - 1].address <= addresses[i])
+			written = put_address(table, written, out);
+	}
+}
+
 int kernel_symbols_excerpt(uint64_t *addresses, size_t count, struct str *out, struct err *err)
 {
 	struct kernel_table table = {0};
-	size_t written = 0; /* entries before this one are in out */
+	struct str near = {0};
 	int r;
 
 	if (count == 0)
 		return 0;
 	r = table_open(&table, err);
-	if (r < 0) {
-		table_fini(&table);
-		return r;
+	if (r == 0) {
+		qsort(addresses, count, sizeof(*addresses), compare_u64);
+		put_neighbourhood(&table, addresses, count, &near);
+		r = str_status(&near);
 	}
-	qsort(addresses, count, sizeof(*addresses), compare_u64);
-	for (size_t i = 0; i < count; i++) {
-		size_t at = find_entry(&table, addresses[i]);
-
-		if (at == table.count)
-			continue;
-		while (at > 0 && table.entries[at - 1].address == table.entries[at].address)
-			at--;
-		if (at >= written)
-			written = put_address(&table, at, out);
-		if (written < table.count &&
-		    (written == 0 || table.entries[written - 1].address <= addresses[i]))
-			written = put_address(&table, written, out);
-	}
+	if (r == 0)
+		r = kallsyms_excerpt(str_text(&near), near.len, addresses, count, out);
 	table_fini(&table);
-	return str_status(out);
+	str_fini(&near);
+	return r;
 }
 
 int kernel_symbols_section(const struct str *text, struct str *out)
