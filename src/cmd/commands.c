@@ -13,6 +13,7 @@ extern const struct command command_completion;
 extern const struct command command_convert;
 extern const struct command command_flame;
 extern const struct command command_help;
+extern const struct command command_list;
 extern const struct command command_record;
 extern const struct command command_report;
 extern const struct command command_stat;
@@ -20,6 +21,7 @@ extern const struct command command_version;
 
 const struct command *const commands[] = {
 	/* Why is it slow? */
+	&command_list,
 	&command_stat,
 	&command_compare,
 	/* Where is the time going? */

@@ -52,6 +52,7 @@ void event_init(const struct parser *p, enum event_kind kind, struct event *ret)
 {
 	*ret = (struct event){
 		.kind = kind,
+		.core = kind == EVENT_HARDWARE || kind == EVENT_CACHE || kind == EVENT_RAW,
 		.attr.size = sizeof(struct perf_event_attr),
 		.group = p->group,
 		.origin = p->origin,
@@ -132,12 +133,6 @@ bool modifiers_are(const char *text, size_t len)
 	return len > 0 && strspn(text, MODIFIER_LETTERS) >= len;
 }
 
-static bool is_core_event(const struct event *event)
-{
-	return event->kind == EVENT_HARDWARE || event->kind == EVENT_CACHE ||
-	       event->kind == EVENT_RAW || event->kind == EVENT_VENDOR || event->kind == EVENT_PMU;
-}
-
 /* Levels: the first letter of u k h excludes all, then each lets its own in again. */
 static void apply_level(struct perf_event_attr *attr, char letter)
 {
@@ -216,7 +211,7 @@ int modifiers_apply(const struct parser *p, size_t pos, const char *letters, boo
 	/* A bit that only a letter G or H can have set tells that one was there before. */
 	bool guests = event->attr.exclude_host;
 
-	if (!group && is_core_event(event) && !event->uncore)
+	if (!group && event->core)
 		event->attr.exclude_guest = 1;
 	for (const char *at = letters; *at; at++) {
 		int r = apply_letter(p, pos == SIZE_MAX ? 0 : pos + (size_t)(at - letters), *at,

@@ -23,6 +23,7 @@ int event_add_modified(const struct parser *p, const struct event *base, const c
 void event_set_pmu(struct event *event, const struct pmu_set *set, const struct pmu *pmu,
 		   struct cpuset *cpus)
 {
+	event->core = pmu->core;
 	event->uncore = pmu->uncore;
 	event->partial = pmu->core && set->hybrid;
 	event->no_pmu = pmu->assumed;
@@ -98,6 +99,8 @@ static bool parse_numeric(const char *name, struct event *event)
 		return false;
 	event->attr.type = (uint32_t)type;
 	event->attr.config = config;
+	event->core =
+		type == PERF_TYPE_HARDWARE || type == PERF_TYPE_HW_CACHE || type == PERF_TYPE_RAW;
 	return true;
 }
 
@@ -345,7 +348,8 @@ int resolve_vendor(const struct parser *p, const struct name_text *name)
 	event.attr.size = sizeof(event.attr);
 	event.levels_given =
 		event.attr.exclude_user || event.attr.exclude_kernel || event.attr.exclude_hv;
-	event.no_pmu = set->pmus.data[0].assumed;
+	event.core = event.attr.type == PERF_TYPE_RAW || event.attr.type == PERF_TYPE_HARDWARE;
+	event.no_pmu = event.core && set->pmus.data[0].assumed;
 	return event_add_modified(p, &event, name->whole, found.pmu[0] ? found.pmu : NULL, NULL,
 				  name->letters, name->letters_pos);
 }

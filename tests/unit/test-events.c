@@ -151,7 +151,7 @@ TEST(levels_follow_perf)
 		{"sched:sched_switch:u", 0, 1, 1, 0, 0, 0, 0},
 		{"cpu/event=0x3c/u", 0, 1, 1, 1, 0, 0, 0},
 		{"cpu/event=0x3c/:k", 1, 0, 1, 1, 0, 0, 0},
-		{"msr/tsc/", 0, 0, 0, 1, 0, 0, 0},
+		{"msr/tsc/", 0, 0, 0, 0, 0, 0, 0},
 		{"power/energy-pkg/", 0, 0, 0, 0, 0, 0, 0},
 	};
 	struct fixture f;
