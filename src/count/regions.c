@@ -178,7 +178,7 @@ static int find_row(struct regions *r, const struct row_key *key, struct regions
 static int add_region(struct parser *p)
 {
 	struct row_key key = {.tid = p->into->by_thread ? p->tid : 0};
-	uint64_t calls, unbalanced, values[2 * REGIONS_VALUES_MAX];
+	uint64_t calls = 0, unbalanced = 0, values[2 * REGIONS_VALUES_MAX];
 	struct regions_row *row = NULL;
 	int r = field_name(p, 1, &key.name);
 
@@ -210,7 +210,7 @@ static int add_region(struct parser *p)
 
 static int add_thread(struct parser *p)
 {
-	uint64_t tid, lost, stray;
+	uint64_t tid = 0, lost = 0, stray = 0;
 	int r = field_u64(p, 1, &tid);
 
 	if (r == 0)
@@ -231,7 +231,7 @@ static int add_thread(struct parser *p)
 static int add_line(struct parser *p)
 {
 	struct regions *r = p->into;
-	uint64_t number;
+	uint64_t number = 0;
 	int result;
 
 	if (p->line == 1)

@@ -55,8 +55,9 @@ TEST(threads_are_put_together)
 	ASSERT(regions_init(&r, true) == 0);
 	ASSERT(add(&r, two_threads, NULL) == 0);
 	EXPECT_INT(r.rows.len, 3);
-	ASSERT(find(&r, "a", 8) != NULL);
-	EXPECT_INT(find(&r, "a", 8)->calls, 3);
+	a = find(&r, "a", 8);
+	ASSERT(a != NULL);
+	EXPECT_INT(a->calls, 3);
 	regions_fini(&r);
 }
 
@@ -66,6 +67,7 @@ TEST(processes_are_put_together)
 	static const char other[] = HEAD "event\tfaults\tcounted\tread\t\n"
 					 "event\tcycles\tnot_counted\t-\tno counter\n"
 					 "thread\t9\t0\t0\nregion\ta\t1\t0\t5\t5\t77\t70\nend\n";
+	const struct regions_row *a;
 	struct regions r;
 
 	ASSERT(regions_init(&r, false) == 0);
@@ -75,9 +77,11 @@ TEST(processes_are_put_together)
 	EXPECT_INT(r.event_count, 3);
 	EXPECT_INT(r.events[1].state, REGIONS_NOT_COUNTED);
 	EXPECT_STR(strtab_text(&r.names, r.events[1].reason), "no counter");
-	EXPECT_INT(find(&r, "a", 0)->total[0], 115);
-	EXPECT_INT(find(&r, "a", 0)->total[2], 77);
-	EXPECT_INT(find(&r, "a", 0)->total[1], 1100);
+	a = find(&r, "a", 0);
+	ASSERT(a != NULL);
+	EXPECT_INT(a->total[0], 115);
+	EXPECT_INT(a->total[2], 77);
+	EXPECT_INT(a->total[1], 1100);
 	regions_fini(&r);
 }
 
