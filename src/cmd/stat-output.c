@@ -143,8 +143,8 @@ void stat_print_perf(struct stat_job *job, const struct stat_result *result)
 static const struct table_column csv_columns[] = {
 	{.key = "time_ns", .kind = CELL_COUNT},    {.key = "where", .kind = CELL_TEXT},
 	{.key = "kind", .kind = CELL_TEXT},        {.key = "name", .kind = CELL_TEXT},
-	{.key = "value", .kind = CELL_DOUBLE},     {.key = "unit", .kind = CELL_TEXT},
-	{.key = "stderr", .kind = CELL_DOUBLE},    {.key = "raw", .kind = CELL_COUNT},
+	{.key = "value", .kind = CELL_TEXT},       {.key = "unit", .kind = CELL_TEXT},
+	{.key = "stderr", .kind = CELL_TEXT},      {.key = "raw", .kind = CELL_COUNT},
 	{.key = "enabled_ns", .kind = CELL_COUNT}, {.key = "running_ns", .kind = CELL_COUNT},
 	{.key = "state", .kind = CELL_TEXT},       {.key = "together", .kind = CELL_TEXT},
 	{.key = "reason", .kind = CELL_TEXT},
@@ -175,6 +175,21 @@ static const char *metric_unit(const struct stat_metric *metric)
 	return str_prefix(metric->unit, "% ", NULL) ? "%" : metric->per_time ? "1/s" : metric->unit;
 }
 
+/* Whole numbers as such, others with the digits that read back as the same number. */
+static void csv_number(struct table *table, double value)
+{
+	char text[64];
+
+	if (!isfinite(value)) {
+		table_unknown(table);
+		return;
+	}
+	snprintf(text, sizeof(text), "%.0f", value);
+	for (int digits = 6; digits <= 17 && strtod(text, NULL) != value; digits++)
+		snprintf(text, sizeof(text), "%.*g", digits, value);
+	table_text(table, text);
+}
+
 static void csv_event(struct stat_job *job, struct table *table, const struct stat_result *result,
 		      size_t row, unsigned i)
 {
@@ -185,9 +200,9 @@ static void csv_event(struct stat_job *job, struct table *table, const struct st
 	table_text(table, job->target.rows.data[row].label);
 	table_text(table, "event");
 	table_text(table, job->set.events.data[i].name);
-	table_double(table, machine_value(job, i, value->value));
+	csv_number(table, machine_value(job, i, value->value));
 	table_text(table, machine_unit(job, i));
-	table_double(table, machine_value(job, i, value->stderr_));
+	csv_number(table, machine_value(job, i, value->stderr_));
 	if (counted) {
 		table_count(table, value->raw);
 		table_count(table, value->enabled_ns);
@@ -212,9 +227,9 @@ static void csv_metric(struct stat_job *job, struct table *table, const struct s
 	table_text(table, job->target.rows.data[row].label);
 	table_text(table, "metric");
 	table_text(table, metric_name(job, metric, name, sizeof(name)));
-	table_double(table, ratio->value);
+	csv_number(table, ratio->value);
 	table_text(table, metric_unit(metric));
-	table_double(table, ratio->stderr_);
+	csv_number(table, ratio->stderr_);
 	for (int cell = 0; cell < 3; cell++)
 		table_unknown(table);
 	table_text(table, value_state_name(ratio->state));

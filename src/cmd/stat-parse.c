@@ -46,6 +46,8 @@ int stat_add_event_text(struct stat_job *job, const char *text, struct err *err)
 					event.attr.exclude_kernel = event.attr.exclude_hv = 1;
 				else if (*m == 'k')
 					event.attr.exclude_user = event.attr.exclude_hv = 1;
+				else if (*m == 'D')
+					event.attr.pinned = 1;
 		} else if (!colon || tracepoint_id(word, &event.attr) < 0) {
 			return err_set(err, -EINVAL, "-e: unknown event '%s'", word);
 		}

@@ -124,7 +124,7 @@ static void print_error(const struct stat_job *job, const struct count_value *va
 
 	if (!value_has_number(value))
 		return;
-	if (value->stderr_ > 0 && value->value > 0)
+	if ((value->stderr_ > 0 || (estimated && value->stderr_ == 0)) && value->value > 0)
 		fprintf(job->out, "  +- %.2f%%", 100 * value->stderr_ / value->value);
 	else if (estimated && isnan(value->stderr_))
 		fprintf(job->out, "  +- ?");

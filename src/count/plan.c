@@ -37,9 +37,9 @@ struct planner {
 	void *ctx;
 	struct count_plan_options options;
 	VEC(struct unit) units;
-	int total_fds[TOTALS_MAX];
 	unsigned total_groups[TOTALS_MAX];
 	unsigned totals;
+	VEC(int) held; /* always-on counters stay open while the rest is tried */
 };
 
 static void let_time_pass(struct planner *p)
@@ -145,7 +145,8 @@ static struct unit *unit_for(struct planner *p, const struct count_event *event)
 			continue;
 		if (event->user_group >= 0 && unit->user_group == event->user_group)
 			return unit;
-		if (event->user_group >= 0 || unit->user_group >= 0 || event->kind != COUNT_CORE)
+		if (event->user_group >= 0 || unit->user_group >= 0 || event->kind != COUNT_CORE ||
+		    event->attr.pinned || p->set->events.data[unit->members[0]].attr.pinned)
 			continue;
 		for (unsigned i = 0; i < unit->len; i++)
 			if (count_is_pair(&p->set->events.data[unit->members[i]].attr,
@@ -178,6 +179,8 @@ static int add_group(struct planner *p, const unsigned *members, unsigned len, i
 {
 	struct count_group group = {
 		.len = len, .anchor = -1, .total = -1, .pass = pass, .pinned = p->options.pinned};
+
+	group.pinned |= p->set->events.data[members[0]].attr.pinned;
 
 	memcpy(group.members, members, len * sizeof(*members));
 	return vec_push(&p->set->groups, group);
@@ -216,6 +219,28 @@ static int plan_plain(struct planner *p, enum count_kind kind)
 	return 0;
 }
 
+/* A pinned group that stays open during the other trials. 1 held, 0 no counter for it, -ENOMEM. */
+static int hold_group(struct planner *p, const unsigned *members, unsigned len)
+{
+	int fds[COUNT_GROUP_MAX];
+	unsigned failed;
+
+	if (open_group(p, members, len, true, true, fds, &failed) < 0)
+		return 0;
+	let_time_pass(p);
+	if (!did_run(p, fds[0])) {
+		close_group(p, fds, len);
+		return 0;
+	}
+	for (unsigned i = 0; i < len; i++)
+		if (vec_push(&p->held, fds[i]) < 0)
+			return -ENOMEM;
+	if (add_group(p, members, len, -1) < 0)
+		return -ENOMEM;
+	p->set->groups.data[p->set->groups.len - 1].pinned = true;
+	return 1;
+}
+
 /* The always-on cycles of this event's mode: the group's index, made at need; -1 when there is
  * none. */
 static int total_for(struct planner *p, unsigned index)
@@ -223,9 +248,8 @@ static int total_for(struct planner *p, unsigned index)
 	struct count_event anchor = {
 		.kind = COUNT_CORE, .scale = 1, .user_group = -1, .internal = true};
 	const struct count_event *like = &p->set->events.data[index];
-	unsigned failed, member = 0;
+	unsigned member = 0;
 	bool found = false;
-	int fd;
 
 	for (unsigned i = 0; i < p->totals; i++) {
 		const struct count_group *group = &p->set->groups.data[p->total_groups[i]];
@@ -257,16 +281,9 @@ static int total_for(struct planner *p, unsigned index)
 		if (count_set_add(p->set, &anchor) < 0)
 			return -1;
 	}
-	if (open_group(p, &member, 1, true, true, &fd, &failed) < 0)
+	if (hold_group(p, &member, 1) <= 0)
 		return -1;
-	let_time_pass(p);
-	if (!did_run(p, fd) || add_group(p, &member, 1, -1) < 0) {
-		p->ops->close(p->ctx, fd);
-		return -1;
-	}
-	p->total_fds[p->totals] = fd;
 	p->total_groups[p->totals] = (unsigned)p->set->groups.len - 1;
-	p->set->groups.data[p->set->groups.len - 1].pinned = true;
 	p->totals++;
 	return (int)p->set->groups.len - 1;
 }
@@ -342,6 +359,15 @@ static void note_names(struct planner *p, const struct unit *unit)
 
 static int place_unit(struct planner *p, const struct unit *unit);
 
+static void fail_starved(struct count_event *event, bool grouped)
+{
+	event->status = -EAGAIN;
+	snprintf(event->reason, sizeof(event->reason), "%s",
+		 grouped ? "its group needs more counters than are free"
+			 : "no free counter can hold it (another user, the NMI watchdog, the "
+			   "hypervisor)");
+}
+
 /* A unit that no group can hold: its members one by one, told when a user's group is cut. */
 static int split_unit(struct planner *p, const struct unit *unit)
 {
@@ -361,15 +387,8 @@ static int split_unit(struct planner *p, const struct unit *unit)
 					   p->set->events.data[unit->members[i]].name);
 			str_puts(&p->set->notes, "} or :W\n");
 		}
-		for (unsigned i = 0; i < unit->len; i++) {
-			struct count_event *event = &p->set->events.data[unit->members[i]];
-
-			event->status = -EAGAIN;
-			snprintf(event->reason, sizeof(event->reason), "%s",
-				 unit->len > 1 ? "its group needs more counters than are free"
-					       : "no free counter can hold it (another user, the "
-						 "NMI watchdog, the hypervisor)");
-		}
+		for (unsigned i = 0; i < unit->len; i++)
+			fail_starved(&p->set->events.data[unit->members[i]], unit->len > 1);
 		return 0;
 	}
 	if (unit->user_group >= 0) {
@@ -415,10 +434,34 @@ static void drop_totals(struct planner *p, struct unit *unit)
 	unit->len = kept;
 }
 
+/* Groups that the user pinned (":D") come first: they take their counters whatever else is asked.
+ */
+static int hold_pinned(struct planner *p)
+{
+	vec_for_each(&p->units, unit) {
+		int r;
+
+		if (!p->set->events.data[unit->members[0]].attr.pinned)
+			continue;
+		r = hold_group(p, unit->members, unit->len);
+		for (unsigned i = 0; r == 0 && i < unit->len; i++)
+			fail_starved(&p->set->events.data[unit->members[i]], false);
+		if (r < 0)
+			return r;
+		unit->len = 0;
+	}
+	return 0;
+}
+
 static int plan_shared(struct planner *p)
 {
+	int pinned = hold_pinned(p);
+
+	if (pinned < 0)
+		return pinned;
 	vec_for_each(&p->units, unit)
-		total_for(p, unit->members[0]);
+		if (unit->len > 0)
+			total_for(p, unit->members[0]);
 	vec_for_each(&p->units, unit) {
 		int r = 0;
 
@@ -506,8 +549,9 @@ int count_plan(struct count_set *set, const struct counter_ops *ops, void *ctx,
 		r = plan_plain(&p, COUNT_UNCORE);
 	if (r == 0)
 		r = plan_core(&p);
-	for (unsigned i = 0; i < p.totals; i++)
-		ops->close(ctx, p.total_fds[i]);
+	while (p.held.len > 0)
+		ops->close(ctx, p.held.data[--p.held.len]);
+	vec_fini(&p.held);
 	vec_fini(&p.units);
 	return r < 0 ? r : str_status(&set->notes);
 }
