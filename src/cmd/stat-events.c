@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/util.h"
@@ -49,16 +50,30 @@ static const struct known_event known_events[] = {
 
 static const unsigned detail_counts[] = {0, 4, 10, 12}; /* of the HW_CACHE rows, for each -d */
 
+/* Two kinds of core: every hardware event is opened on both, which the events module knows how to.
+ */
+static bool is_hybrid(void)
+{
+	static int hybrid = -1;
+
+	if (hybrid < 0)
+		hybrid = access("/sys/bus/event_source/devices/cpu_core", F_OK) == 0;
+	return hybrid;
+}
+
 static int add_known(struct stat_job *job, const struct known_event *known)
 {
 	struct count_event event = {.scale = 1, .user_group = -1};
 	char name[64];
 
+	if (known->type != PERF_TYPE_SOFTWARE && is_hybrid())
+		return stat_add_event_texts(job, &known->name, 1, NULL);
 	snprintf(name, sizeof(name), "%s", known->name);
 	event.name = name;
 	event.attr.type = known->type;
 	event.attr.config = known->config;
 	event.kind = count_kind_of(&event.attr);
+	event.attr.exclude_guest = event.kind == COUNT_CORE; /* as for events named with -e */
 	return count_set_add(&job->set, &event);
 }
 
@@ -108,8 +123,9 @@ int stat_choose_events(struct stat_job *job, struct err *err)
 		return 0;
 	if (job->options.regions)
 		return stat_regions_begin(job, err);
-	for (size_t i = 0; i < job->options.events.len && r == 0; i++)
-		r = stat_add_event_text(job, job->options.events.data[i], err);
+	if (job->options.events.len > 0)
+		r = stat_add_event_texts(job, job->options.events.data, job->options.events.len,
+					 err);
 	if (r < 0)
 		return r;
 	r = stat_metric_events(job, err);
@@ -124,15 +140,4 @@ int stat_choose_events(struct stat_job *job, struct err *err)
 int stat_need_event(struct stat_job *job, const char *name)
 {
 	return need_event(job, name);
-}
-
-int stat_known_event(const char *name, struct perf_event_attr *ret)
-{
-	const struct known_event *known = find_known(name);
-
-	if (!known)
-		return -ENOENT;
-	ret->type = known->type;
-	ret->config = known->config;
-	return 0;
 }

@@ -10,6 +10,7 @@
 #include "base/util.h"
 #include "cmd/stat.h"
 #include "count/check.h"
+#include "events/parse.h"
 #include "stats/ratio.h"
 #include "stats/summary.h"
 
@@ -257,7 +258,7 @@ int stat_choose_metrics(struct stat_job *job, struct err *err)
 		const struct perf_event_attr *attr = &event->attr;
 		int r = 0;
 
-		if (event->internal)
+		if (event->internal || event->kind == COUNT_TOOL)
 			continue;
 		if (attr->type == PERF_TYPE_SOFTWARE && (attr->config == PERF_COUNT_SW_TASK_CLOCK ||
 							 attr->config == PERF_COUNT_SW_CPU_CLOCK))
@@ -315,6 +316,24 @@ static void fill_ratio(const struct stat_job *job, const struct count_session *s
 	ret->stderr_ *= metric->scale;
 }
 
+/* What the tool takes itself. User and system time are known when the command has ended. */
+static void fill_tool(const struct stat_result *result, int tool, struct count_value *value)
+{
+	*value = (struct count_value){.value = NAN, .stderr_ = NAN, .state = VALUE_NOT_COUNTED};
+	if (tool != TOOL_DURATION_TIME && !result->has_times) {
+		snprintf(value->reason, sizeof(value->reason),
+			 "known only of a command that has ended");
+		return;
+	}
+	value->state = VALUE_MEASURED;
+	value->raw = tool == TOOL_DURATION_TIME ? result->wall_ns
+		     : tool == TOOL_USER_TIME   ? result->user_ns
+						: result->sys_ns;
+	value->value = (double)value->raw;
+	value->stderr_ = 0;
+	value->enabled_ns = value->running_ns = result->wall_ns;
+}
+
 void stat_fill_result(const struct stat_job *job, const struct count_session *session,
 		      struct stat_result *result)
 {
@@ -323,8 +342,11 @@ void stat_fill_result(const struct stat_job *job, const struct count_session *se
 	for (unsigned row = 0; row < job->target.rows.len; row++) {
 		struct count_value *values = result->values + row * events;
 
-		for (unsigned i = 0; i < events; i++)
+		for (unsigned i = 0; i < events; i++) {
 			count_session_value(session, row, i, &values[i]);
+			if (job->set.events.data[i].kind == COUNT_TOOL)
+				fill_tool(result, job->set.events.data[i].tool, &values[i]);
+		}
 		count_check_values(&job->set, values);
 		for (size_t m = 0; m < metrics; m++)
 			fill_ratio(job, session, row, &job->metrics.data[m], values,

@@ -1,59 +1,75 @@
-/* The text of -e into events of the set. */
-#include <ctype.h>
+/* The text of -e into events of the set: the events module knows the names, this knows what
+ * competes for counters. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/util.h"
 #include "cmd/stat.h"
+#include "events/parse.h"
 
-static int tracepoint_id(const char *name, struct perf_event_attr *attr)
+static bool is_core_pmu(const char *name)
 {
-	static const char *const roots[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
-	const char *colon = strchr(name, ':');
-
-	for (size_t i = 0; i < ARRAY_LEN(roots); i++) {
-		CLEANUP_FREE char *text = NULL;
-		char path[256];
-		size_t size;
-
-		snprintf(path, sizeof(path), "%s/events/%.*s/%s/id", roots[i], (int)(colon - name),
-			 name, colon + 1);
-		if (file_read(path, 64, &text, &size, NULL) < 0)
-			continue;
-		attr->type = PERF_TYPE_TRACEPOINT;
-		attr->config = strtoull(text, NULL, 10);
-		return 0;
-	}
-	return -ENOENT;
+	return strcmp(name, "cpu") == 0 || str_prefix(name, "cpu_", NULL) ||
+	       str_prefix(name, "armv", NULL);
 }
 
-int stat_add_event_text(struct stat_job *job, const char *text, struct err *err)
+static enum count_kind kind_of(const struct event *event)
 {
-	CLEANUP_FREE char *copy = strdup(text);
-	char *save = NULL;
+	if (event->tool != TOOL_NONE)
+		return COUNT_TOOL;
+	if (event->uncore)
+		return COUNT_UNCORE;
+	if (event->kind == EVENT_PMU)
+		return event->partial || (event->pmu && is_core_pmu(event->pmu)) ? COUNT_CORE
+										 : COUNT_UNCORE;
+	return count_kind_of(&event->attr);
+}
 
-	for (char *word = strtok_r(copy, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
-		struct count_event event = {.scale = 1, .user_group = -1, .name = word};
-		char *colon = strchr(word, ':');
-		size_t len = colon ? (size_t)(colon - word) : strlen(word);
-		CLEANUP_FREE char *base = strndup(word, len);
+static int add_parsed(struct stat_job *job, const struct event *event)
+{
+	struct count_event added = {
+		.name = event->name,
+		.unit = event->unit,
+		.attr = event->attr,
+		.kind = kind_of(event),
+		.scale = event->scale > 0 ? event->scale : 1,
+		.user_group = event->group,
+		.weak = event->weak,
+		.partial = event->partial,
+		.cpus = event->uncore ? event->cpus : NULL,
+		.tool = event->tool,
+	};
 
-		if (stat_known_event(base, &event.attr) == 0) {
-			for (const char *m = colon ? colon + 1 : ""; *m; m++)
-				if (*m == 'u')
-					event.attr.exclude_kernel = event.attr.exclude_hv = 1;
-				else if (*m == 'k')
-					event.attr.exclude_user = event.attr.exclude_hv = 1;
-				else if (*m == 'D')
-					event.attr.pinned = 1;
-		} else if (!colon || tracepoint_id(word, &event.attr) < 0) {
-			return err_set(err, -EINVAL, "-e: unknown event '%s'", word);
-		}
-		event.kind = count_kind_of(&event.attr);
-		if (count_set_add(&job->set, &event) < 0)
-			return -ENOMEM;
+	return count_set_add(&job->set, &added);
+}
+
+/* ":W" stands on the leader and means its whole group. */
+static void spread_weak(struct count_set *set)
+{
+	for (size_t i = 1; i < set->events.len; i++)
+		if (set->events.data[i].user_group >= 0 &&
+		    set->events.data[i].user_group == set->events.data[i - 1].user_group)
+			set->events.data[i].weak |= set->events.data[i - 1].weak;
+}
+
+int stat_add_event_texts(struct stat_job *job, const char *const *texts, size_t count,
+			 struct err *err)
+{
+	struct event_env_options options = {0};
+	struct event_list list = {0};
+	struct event_env *env = NULL;
+	int r = event_env_new(&options, &env, err);
+
+	for (size_t i = 0; i < count && r == 0; i++) {
+		r = events_parse(texts[i], env, &list, err);
+		if (r < 0)
+			err_wrap(err, r, "--event");
 	}
-	return 0;
+	for (size_t i = 0; i < list.events.len && r == 0; i++)
+		r = add_parsed(job, &list.events.data[i]);
+	spread_weak(&job->set);
+	event_list_fini(&list);
+	event_env_free(env);
+	return r;
 }

@@ -48,8 +48,7 @@ static int choose_events(struct stat_job *job, struct stat_regions *regions, str
 	struct str text = {0};
 	int r = 0;
 
-	for (size_t i = 0; i < job->options.events.len && r == 0; i++)
-		r = stat_add_event_text(job, job->options.events.data[i], err);
+	r = stat_add_event_texts(job, job->options.events.data, job->options.events.len, err);
 	if (r == 0 && job->set.events.len > LIBRARY_EVENTS)
 		r = err_set(err, -E2BIG, "--regions counts at most %d events", LIBRARY_EVENTS);
 	for (unsigned i = 0; i < job->set.events.len && r == 0; i++) {

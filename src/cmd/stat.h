@@ -112,10 +112,9 @@ static inline size_t stat_events(const struct stat_job *job)
 int stat_choose_events(struct stat_job *job, struct err *err);
 /* An event that the set needs: added unless it is there. Its index, or a negative errno. */
 int stat_need_event(struct stat_job *job, const char *name);
-/* 0 and type and config of a name that needs no look-up, or -ENOENT. */
-int stat_known_event(const char *name, struct perf_event_attr *ret);
-/* stat-parse.c: the text of one -e */
-int stat_add_event_text(struct stat_job *job, const char *text, struct err *err);
+/* stat-parse.c: the texts of -e */
+int stat_add_event_texts(struct stat_job *job, const char *const *texts, size_t count,
+			 struct err *err);
 /* stat-regions.c: begin sets the command's environment, show prints or adds to the JSON document, end
  * removes the files */
 int stat_regions_begin(struct stat_job *job, struct err *err);

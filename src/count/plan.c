@@ -138,20 +138,36 @@ static bool all_fit(struct planner *p, const unsigned *members, unsigned len)
 	return fits;
 }
 
+/* A ratio has two halves: the first unit that holds the other half and not yet this one. */
+static bool completes_pair(const struct planner *p, const struct unit *unit,
+			   const struct perf_event_attr *attr)
+{
+	bool pair = false;
+
+	for (unsigned i = 0; i < unit->len; i++) {
+		const struct perf_event_attr *member = &p->set->events.data[unit->members[i]].attr;
+
+		if (member->type == attr->type && member->config == attr->config)
+			return false;
+		pair |= count_is_pair(member, attr);
+	}
+	return pair;
+}
+
 static struct unit *unit_for(struct planner *p, const struct count_event *event)
 {
 	vec_for_each(&p->units, unit) {
+		const struct count_event *first = &p->set->events.data[unit->members[0]];
+
 		if (unit->len >= COUNT_GROUP_MAX)
 			continue;
 		if (event->user_group >= 0 && unit->user_group == event->user_group)
 			return unit;
 		if (event->user_group >= 0 || unit->user_group >= 0 || event->kind != COUNT_CORE ||
-		    event->attr.pinned || p->set->events.data[unit->members[0]].attr.pinned)
+		    event->attr.pinned || first->attr.pinned)
 			continue;
-		for (unsigned i = 0; i < unit->len; i++)
-			if (count_is_pair(&p->set->events.data[unit->members[i]].attr,
-					  &event->attr))
-				return unit;
+		if (completes_pair(p, unit, &event->attr))
+			return unit;
 	}
 	return NULL;
 }
@@ -474,46 +490,59 @@ static int plan_shared(struct planner *p)
 	return 0;
 }
 
-/* First-fit of units into passes, each with its cycles if they can be had. */
+/* Do these members fit beside what the pass has? */
+static bool pass_holds(struct planner *p, int pass, const struct unit *unit)
+{
+	unsigned members[4 * COUNT_GROUP_MAX], len = 0;
+
+	vec_for_each(&p->set->groups, group) {
+		if (group->pass != pass)
+			continue;
+		if (len + group->len + unit->len > ARRAY_LEN(members))
+			return false;
+		memcpy(members + len, group->members, group->len * sizeof(*members));
+		len += group->len;
+	}
+	memcpy(members + len, unit->members, unit->len * sizeof(*members));
+	return all_fit(p, members, len + unit->len);
+}
+
+/* Into the first pass that holds it, halves of a ratio one by one when they do not fit together. */
+static int place_in_pass(struct planner *p, const struct unit *unit)
+{
+	bool may_split = unit->len > 1 &&
+			 (unit->user_group < 0 || p->set->events.data[unit->members[0]].weak);
+	int r = 0;
+
+	for (int pass = 0; pass <= p->set->passes; pass++) {
+		if (!pass_holds(p, pass, unit))
+			continue;
+		p->set->passes = MAX(p->set->passes, pass + 1);
+		return add_group(p, unit->members, unit->len, pass);
+	}
+	if (!may_split)
+		return split_unit(p, unit); /* says why it is not counted */
+	for (unsigned i = 0; i < unit->len && r == 0; i++)
+		r = place_in_pass(p, &(struct unit){{unit->members[i]}, 1, -1});
+	return r;
+}
+
+/* First-fit of units into passes, beside cycles that count in each of them. */
 static int plan_passes(struct planner *p)
 {
-	unsigned members[4 * COUNT_GROUP_MAX];
+	int r = hold_pinned(p);
 
 	vec_for_each(&p->units, unit)
-		total_for(p, unit->members[0]);
+		if (unit->len > 0)
+			total_for(p, unit->members[0]);
 	p->set->passes = 0;
 	vec_for_each(&p->units, unit) {
-		int pass;
-
 		drop_totals(p, unit);
-		if (unit->len == 0)
-			continue;
-		for (pass = 0; pass <= p->set->passes; pass++) {
-			unsigned len = 0;
-
-			vec_for_each(&p->set->groups, group)
-				for (unsigned i = 0; group->pass == pass && i < group->len &&
-						     len < ARRAY_LEN(members);
-				     i++)
-					members[len++] = group->members[i];
-			for (unsigned i = 0; i < unit->len && len < ARRAY_LEN(members); i++)
-				members[len++] = unit->members[i];
-			if (len < ARRAY_LEN(members) && all_fit(p, members, len))
-				break;
-		}
-		if (pass > p->set->passes) { /* not even alone */
-			int r = split_unit(p, unit);
-
-			if (r < 0)
-				return r;
-			continue;
-		}
-		p->set->passes = MAX(p->set->passes, pass + 1);
-		if (add_group(p, unit->members, unit->len, pass) < 0)
-			return -ENOMEM;
+		if (r == 0 && unit->len > 0)
+			r = place_in_pass(p, unit);
 	}
 	p->set->passes = MAX(p->set->passes, 1);
-	return 0;
+	return r;
 }
 
 static int plan_core(struct planner *p)

@@ -32,6 +32,7 @@ enum count_kind {
 	COUNT_CORE,     /* a counter of the CPU core: follows tasks, competes for counters */
 	COUNT_UNCORE,   /* a counter beside the core (memory controller, energy): per package, never
 			   per task */
+	COUNT_TOOL,     /* nothing to open: its owner fills it in (wall, user, system time) */
 };
 
 struct count_event {
@@ -44,6 +45,7 @@ struct count_event {
 	bool weak;      /* ":W": the group may be split */
 	bool partial;   /* the PMU exists on some of the CPUs only (hybrid): running < enabled then
 			 * means that   the thread ran elsewhere, not that counters were short */
+	int tool;       /* COUNT_TOOL: which one, the owner's number */
 	bool internal;  /* an anchor, added by the plan */
 	bool user_only; /* the kernel forbids counting itself here: exclude_kernel was added */
 	struct cpuset *cpus; /* the only CPUs to open it on (uncore), NULL: all */

@@ -168,6 +168,8 @@ check_match "-d -d adds TLBs" 'iTLB-load-misses' "$CULPRIT" stat -d -d -- true
 if grep -q elapsed out && ! grep -q task-clock out; then ok "-n counts nothing but the time"; else not_ok "-n counts nothing but the time" "$(cat out)"; fi
 check "--null" "$CULPRIT" stat --null -- true
 check_fails "an unknown event is an error" "no-such-event" "$CULPRIT" stat -e no-such-event -- true
+check_match "the tool's own clocks" 'ns +duration_time' "$CULPRIT" stat -e duration_time,user_time -- true
+check_match "groups and wildcards are read as in perf" 'page-faults' "$CULPRIT" stat -e '{task-clock,page-faults}' -- true
 check_match "--event may be given again" 'page-faults' "$CULPRIT" stat --event task-clock --event page-faults -- true
 
 # when
