@@ -36,6 +36,9 @@ static int check_options(const struct record_job *job, struct err *err)
 			       "--uid, or --all-cpus");
 	if (job->has_command && processes)
 		return err_set(err, -EINVAL, "either a command or --pid, --tid, --uid, not both");
+	if (strcmp(options->output, "-") == 0)
+		return err_set(err, -EINVAL,
+			       "--output -: a recording is a file, not a pipe; give a name");
 	return 0;
 }
 

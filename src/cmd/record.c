@@ -244,25 +244,38 @@ static void print_status(void *arg, const struct recorder *recorder)
 		(double)recorder_file_bytes(recorder) / 1e6);
 }
 
-/* Signals are blocked before the command starts, so that none is lost between start and loop. */
+/*
+ * Signals are blocked before the command starts, so that none is lost between start and loop. A
+ * blocked SIGXFSZ makes the file size limit an error of write(2), and unlike an ignored one does
+ * not reach the command.
+ */
 static void block_signals(sigset_t *ends)
 {
+	sigset_t size_limit;
+
 	sigemptyset(ends);
 	sigaddset(ends, SIGINT);
 	sigaddset(ends, SIGTERM);
 	sigaddset(ends, SIGHUP);
 	sigaddset(ends, SIGCHLD);
 	sigprocmask(SIG_BLOCK, ends, NULL);
+	sigemptyset(&size_limit);
+	sigaddset(&size_limit, SIGXFSZ);
+	sigprocmask(SIG_BLOCK, &size_limit, NULL);
 }
 
-/* After the recording: a command that still runs is asked to end, and waited for. */
-static void end_workload(struct workload *work, int signal)
+/*
+ * After the recording: a command that still runs is asked to end, and waited for. The file is
+ * complete by then, so another Ctrl-C may end us before a command that does not listen.
+ */
+static void end_workload(struct workload *work, const struct record_job *job)
 {
 	if (work->pid == 0 || work->ended)
 		return;
-	if (signal != SIGINT) /* the terminal sent that one to the command too */
+	if (!job->result.signal_from_terminal)
 		workload_kill(work, SIGTERM);
 	work->stopped = true;
+	sigprocmask(SIG_UNBLOCK, &job->recorder_options.ends, NULL);
 	workload_reap(work, true);
 }
 
@@ -286,7 +299,7 @@ static int record_workload(const struct command *self, struct record_job *job, c
 	if (*argv) {
 		r = workload_release(work, argv, &err);
 		if (r < 0) {
-			unlink(job->recorder_options.output);
+			recorder_discard(job->recorder);
 			cmd_fail(self, r, &err);
 			return workload_exec_status(r);
 		}
@@ -296,10 +309,10 @@ static int record_workload(const struct command *self, struct record_job *job, c
 		fprintf(stderr, "\r\x1b[K");
 	if (r < 0)
 		status = cmd_fail(self, r, &err);
-	end_workload(work, job->result.signal);
 	finished = recorder_finish(job->recorder, &job->result, &err);
 	if (finished < 0 && r == 0)
 		status = cmd_fail(self, finished, &err);
+	end_workload(work, job);
 	return status;
 }
 
@@ -334,21 +347,21 @@ const struct command command_record = {
 	.name = "record",
 	.args = "[OPTIONS] [--] [COMMAND [ARG...]]",
 	.summary = "sample where the CPU time goes, into a perf.data file",
-	.details = "Records a command until it ends, or processes, CPUs or the whole machine until "
-		   "Ctrl-C, SIGTERM or "
-		   "--duration. The file is perf.data as perf reads it. It also keeps the kernel "
-		   "symbols that its samples "
-		   "need, so that another user or machine can read it.\n\n"
-		   "Without a PMU (most virtual machines) the default event is cpu-clock: a timer, "
-		   "whose samples fall where "
-		   "interrupts are on again. With a PMU it is cycles with the highest precision "
-		   "that works. Which one it was, "
-		   "and what its skid means, is said at the end and stands in the report.\n\n"
-		   "The file is sound at every moment: after Ctrl-C and SIGTERM it is complete; "
-		   "after a kill -9 or a full disk "
-		   "it holds what was written until then, and 'culprit report' reads it (perf "
-		   "refuses such files). What was "
-		   "lost or throttled is counted and shown.",
+	.details =
+		"Records a command until it ends, or processes, CPUs or the whole machine until "
+		"Ctrl-C, SIGTERM or "
+		"--duration. The file is perf.data as perf reads it. It also keeps the kernel "
+		"symbols that its samples "
+		"need, so that another user or machine can read it.\n\n"
+		"Without a PMU (most virtual machines) the default event is cpu-clock: a timer, "
+		"whose samples fall where "
+		"interrupts are on again. With a PMU it is cycles with the highest precision "
+		"that works. Which one it was, "
+		"and what its skid means, is said at the end and stands in the report.\n\n"
+		"The file is sound at every moment: after Ctrl-C and SIGTERM it is complete; "
+		"after a kill -9 or a full disk "
+		"it holds what was written until then; 'culprit report' reads it, says that it is "
+		"not complete and exits with 3. What was lost or throttled is counted and shown.",
 	.examples = "culprit record -g -- make -j8\n\tprofile a build with call stacks\n"
 		    "culprit record -a -g -F 99 -d 10s\n\tthe whole machine for 10 seconds\n"
 		    "culprit record -p $(pidof postgres | tr ' ' ,) -g\n\trunning processes, until "

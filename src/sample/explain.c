@@ -91,6 +91,11 @@ static int explain_unsupported(const struct perf_event_attr *attr, const char *n
 {
 	struct host_text hypervisor = host_hypervisor(&this_host);
 
+	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK)
+		return err_set(
+			err, code,
+			"%s: branch stacks (LBR) are not supported here; use --call-graph fp",
+			name);
 	if (attr->type == PERF_TYPE_HARDWARE || attr->type == PERF_TYPE_HW_CACHE ||
 	    attr->type == PERF_TYPE_RAW) {
 		if (hypervisor.known && strcmp(hypervisor.value, "none") != 0)
@@ -182,4 +187,21 @@ int explain_ring_open(uint64_t ring_bytes, int code, struct err *err)
 			(long long)limit.value * 4);
 	return err_set(err, code, "a ring buffer of %llu bytes cannot be mapped: %s",
 		       (unsigned long long)ring_bytes, strerrordesc_np(-code));
+}
+
+int explain_hidden_kernel(int code, struct err *err)
+{
+	struct host_number level = host_kptr_restrict(&this_host);
+
+	if (level.known && level.value > 0)
+		return err_set(
+			err, code,
+			"kernel.kptr_restrict is %lld and hides the kernel's addresses from this "
+			"user; sudo sysctl kernel.kptr_restrict=0, or record as root",
+			(long long)level.value);
+	return err_set(err, code,
+		       "the kernel hides its addresses from a user without CAP_SYSLOG "
+		       "(kernel.kptr_restrict "
+		       "is %s); sudo sysctl kernel.perf_event_paranoid=1, or record as root",
+		       level.known ? "0" : "not readable");
 }

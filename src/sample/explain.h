@@ -15,3 +15,5 @@ int explain_event_open(const struct perf_event_attr *attr, const char *name, pid
 		       int code, struct err *err);
 /* code: the negative errno of mapping a ring of ring_bytes. Returns code. */
 int explain_ring_open(uint64_t ring_bytes, int code, struct err *err);
+/* The addresses of /proc/kallsyms are all 0 for this user. */
+int explain_hidden_kernel(int code, struct err *err);

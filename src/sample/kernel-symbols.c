@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/util.h"
 #include "base/vec.h"
+#include "sample/explain.h"
 #include "symbols/kallsyms.h"
 
 #define KALLSYMS_PATH    "/proc/kallsyms"
@@ -168,10 +169,7 @@ static int table_open(struct kernel_table *table, struct err *err)
 	if (r == 0)
 		r = table_build(table, text, key);
 	if (r == -EACCES)
-		return err_set(
-			err, r,
-			"the kernel hides its addresses (kernel.kptr_restrict, or no CAP_SYSLOG); "
-			"sudo sysctl kernel.kptr_restrict=0, or record as root");
+		return explain_hidden_kernel(r, err);
 	/* A cache that cannot be kept costs time, nothing else. */
 	if (r == 0 && cached && dir_make(dir, 0700, NULL) == 0)
 		(void)file_write_atomic(path, table->built.data, table->built.len, 0600, NULL);

@@ -30,6 +30,7 @@ struct recorder {
 	int epoll, signals, timer;
 	uint64_t start_ns;
 	int signal;
+	bool signal_from_terminal;
 };
 
 /* attrs, targets, descriptors and rings for the options. */

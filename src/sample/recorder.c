@@ -162,6 +162,11 @@ int recorder_open(const struct recorder_options *options, struct recorder **ret,
 	return 0;
 }
 
+void recorder_discard(struct recorder *recorder)
+{
+	writer_discard(recorder->writer);
+}
+
 void recorder_close(struct recorder *recorder)
 {
 	if (!recorder)
@@ -272,6 +277,7 @@ static void on_signal(struct recorder *recorder, struct run_state *state, bool (
 			continue;
 		}
 		recorder->signal = (int)info.ssi_signo;
+		recorder->signal_from_terminal = info.ssi_code == SI_KERNEL;
 		state->done = true;
 	}
 }
@@ -444,7 +450,10 @@ static int finish_file(struct recorder *recorder, struct recorder_result *result
 
 int recorder_finish(struct recorder *recorder, struct recorder_result *ret, struct err *err)
 {
-	struct recorder_result result = {.signal = recorder->signal};
+	struct recorder_result result = {
+		.signal = recorder->signal,
+		.signal_from_terminal = recorder->signal_from_terminal,
+	};
 	int r, finished;
 
 	enable(recorder, false);

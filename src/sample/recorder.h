@@ -73,6 +73,7 @@ struct recorder_result {
 	bool kernel_symbols_missing; /* kernel addresses were sampled and cannot be named */
 	char remark[512];            /* why, one line; "" when all is well */
 	int signal;                  /* that ended it, 0: none */
+	bool signal_from_terminal;   /* which sent it to the workload as well */
 };
 
 /* The words name the event, the setting that forbids it and the remedy. */
@@ -85,6 +86,8 @@ int recorder_open(const struct recorder_options *options, struct recorder **ret,
 int recorder_run(struct recorder *recorder, bool (*ended)(void *arg), void *arg, struct err *err);
 /* Stops, drains, completes the file. */
 int recorder_finish(struct recorder *recorder, struct recorder_result *ret, struct err *err);
+/* Nothing was recorded: removes the file, puts the old one back. recorder_close() follows. */
+void recorder_discard(struct recorder *recorder);
 void recorder_close(struct recorder *recorder);
 
 uint64_t recorder_file_bytes(const struct recorder *recorder);

@@ -294,25 +294,39 @@ static int scan_file(struct scan *scan, uint32_t file, uint64_t offset, uint64_t
 	return chunk.end > chunk.offset ? vec_push(&session->chunks, chunk) : 0;
 }
 
+static bool no_features(const struct perfdata_header *header)
+{
+	uint64_t all = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(header->features); i++)
+		all |= header->features[i];
+	return all == 0;
+}
+
 /* Where the records of the first file end, and what the header promised beyond the file's end. */
 static uint64_t data_end(struct session *session, struct walk *walk, uint64_t *ret_start)
 {
 	const struct input_file *file = &session->input.files.data[0];
 	const struct perfdata_section *data = &session->header.data;
 	uint64_t end;
+	bool unfinished;
 
 	*ret_start = session->header.pipe ? PERFDATA_PIPE_HEADER_BYTES : data->offset;
-	walk->open_end = session->header.pipe || data->size == 0;
-	if (!session->header.pipe && data->size == 0 && session->input.files.len == 1) {
+	/* Recorders write the features last: without any, records may lie behind the size as well.
+	 */
+	unfinished = !session->header.pipe && session->input.files.len == 1 &&
+		     (data->size == 0 || no_features(&session->header));
+	walk->open_end = session->header.pipe || data->size == 0 || unfinished;
+	if (unfinished) {
 		session->stats.unfinished = true;
 		remember_problem(
 			session,
 			"the recording was not finished: counts come from what is there, names of "
 			"events and build ids may be missing");
 	}
-	if (walk->open_end)
-		return file->size;
 	end = data->size > UINT64_MAX - data->offset ? UINT64_MAX : data->offset + data->size;
+	if (walk->open_end && (session->header.pipe || end <= file->size))
+		return file->size;
 	if (end > file->size) {
 		session->stats.missing_bytes = end - MAX(file->size, data->offset);
 		end = file->size;

@@ -2,6 +2,7 @@
  * the host). */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/str.h"
@@ -27,6 +28,10 @@ struct zstd_writer;
 
 struct writer {
 	int fd;
+	char *path;
+	bool kept_old; /* as path.old */
+	int failed;    /* the first error of writing records: none are taken after it, as a
+			* compressed stream does not go on behind a gap */
 	struct perf_file_header header;
 	struct writer_event *events;
 	uint32_t event_count;

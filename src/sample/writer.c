@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -85,20 +86,47 @@ static int copy_events(struct writer *writer, const struct writer_event *events,
 	return 0;
 }
 
-static int open_file(const char *path, struct err *err)
+static char *old_path(const char *path)
+{
+	char *old;
+
+	return asprintf(&old, "%s.old", path) < 0 ? NULL : old;
+}
+
+/*
+ * A file that is there is kept as path.old. Nothing but a regular file is moved: a folder or a
+ * device (root could) stays where it is, and what a link points to is overwritten.
+ */
+static int keep_old(struct writer *writer, struct err *err)
 {
 	CLEANUP_FREE char *old = NULL;
-	int fd;
+	struct stat st;
 
-	if (asprintf(&old, "%s.old", path) < 0)
+	if (stat(writer->path, &st) == 0 && !S_ISREG(st.st_mode))
+		return err_set(err, -EINVAL, "%s: not a regular file, as a recording needs to be",
+			       writer->path);
+	if (lstat(writer->path, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	old = old_path(writer->path);
+	if (!old)
 		return -ENOMEM;
-	if (rename(path, old) < 0 && errno != ENOENT)
-		return err_set(err, -errno, "%s: cannot be kept as %s: %s", path, old,
+	if (rename(writer->path, old) < 0)
+		return err_set(err, -errno, "%s: cannot be kept as %s: %s", writer->path, old,
 			       strerrordesc_np(errno));
-	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return err_set(err, -errno, "%s: %s", path, strerrordesc_np(errno));
-	return fd;
+	writer->kept_old = true;
+	return 0;
+}
+
+static int open_file(struct writer *writer, struct err *err)
+{
+	int r = keep_old(writer, err);
+
+	if (r < 0)
+		return r;
+	writer->fd = open(writer->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (writer->fd < 0)
+		return err_set(err, -errno, "%s: %s", writer->path, strerrordesc_np(errno));
+	return 0;
 }
 
 int writer_open(const char *path, const struct writer_event *events, uint32_t event_count,
@@ -118,10 +146,10 @@ int writer_open(const char *path, const struct writer_event *events, uint32_t ev
 	if (r == 0 && zstd_level > 0)
 		r = zstd_writer_new(zstd_level, &writer->zstd);
 	if (r == 0) {
-		r = open_file(path, err);
-		writer->fd = r;
+		writer->path = strdup(path);
+		r = writer->path ? open_file(writer, err) : -ENOMEM;
 	}
-	if (r >= 0) {
+	if (r == 0) {
 		r = write_front(writer);
 		if (r < 0)
 			err_set(err, r, "%s: %s", path, strerrordesc_np(-r));
@@ -152,10 +180,35 @@ void writer_close(struct writer *writer)
 	zstd_writer_free(writer->zstd);
 	str_fini(&writer->raw);
 	str_fini(&writer->packed);
+	free(writer->path);
 	free(writer);
 }
 
-/* Writes pieces at the end; on failure cuts the file back to whole records, so that it stays sound.
+void writer_discard(struct writer *writer)
+{
+	char *old = writer->kept_old ? old_path(writer->path) : NULL;
+
+	unlink(writer->path);
+	if (old)
+		rename(old, writer->path);
+	free(old);
+}
+
+/* The end of the last whole record that lies between start and end in the file. */
+static uint64_t whole_records(const struct writer *writer, uint64_t start, uint64_t end)
+{
+	struct perf_event_header header;
+
+	while (end - start >= sizeof(header) &&
+	       fd_pread_all(writer->fd, &header, sizeof(header), start) == 0 &&
+	       header.size >= sizeof(header) && header.size <= end - start)
+		start += header.size;
+	return start;
+}
+
+/*
+ * Writes pieces, which are whole records, at the end. On failure (a full disk) the file is cut back
+ * to the last whole record that is in it.
  */
 static int append(struct writer *writer, struct iovec *pieces, unsigned count)
 {
@@ -170,8 +223,9 @@ static int append(struct writer *writer, struct iovec *pieces, unsigned count)
 		if (n < 0) {
 			int r = -errno;
 
-			writer->position = start;
-			if (ftruncate(writer->fd, (off_t)start) < 0)
+			writer->failed = r;
+			writer->position = whole_records(writer, start, writer->position);
+			if (ftruncate(writer->fd, (off_t)writer->position) < 0)
 				return r;
 			return r;
 		}
@@ -189,15 +243,38 @@ static int append(struct writer *writer, struct iovec *pieces, unsigned count)
 	return 0;
 }
 
+/*
+ * How much goes into the next COMPRESSED record: whole records, so that a file that is cut ends
+ * with one, unless one is too large for it; *within then says how much of that is left.
+ */
+static size_t compress_step(const char *data, size_t size, size_t *within)
+{
+	size_t step = MIN(*within, (size_t)COMPRESS_STEP);
+	struct perf_event_header header;
+
+	*within -= step;
+	while (*within == 0 && size - step >= sizeof(header)) {
+		memcpy(&header, data + step, sizeof(header));
+		if (header.size < sizeof(header) || header.size > size - step)
+			return MIN(size, (size_t)COMPRESS_STEP);
+		if (step + header.size > COMPRESS_STEP && step > 0)
+			break;
+		*within = header.size - MIN((size_t)header.size, (size_t)COMPRESS_STEP);
+		step += header.size - *within;
+	}
+	return step;
+}
+
 static int append_compressed(struct writer *writer)
 {
-	size_t done = 0;
+	size_t done = 0, within = 0;
 	int r = 0;
 
 	str_clear(&writer->packed);
 	while (r == 0 && done < writer->raw.len) {
-		size_t step = MIN(writer->raw.len - done, (size_t)COMPRESS_STEP),
-		       at = writer->packed.len;
+		size_t step =
+			compress_step(writer->raw.data + done, writer->raw.len - done, &within);
+		size_t at = writer->packed.len;
 		struct perf_event_header header = {.type = RECORD_COMPRESSED};
 
 		str_append(&writer->packed, &header, sizeof(header));
@@ -221,7 +298,7 @@ int writer_records(struct writer *writer, const struct iovec *pieces, unsigned c
 {
 	struct iovec copy[64];
 	unsigned used = 0;
-	int r = 0;
+	int r = writer->failed;
 
 	for (unsigned i = 0; r == 0 && i < count; i++) {
 		writer->raw_bytes += pieces[i].iov_len;
@@ -265,6 +342,8 @@ int writer_finished_round(struct writer *writer)
 	struct perf_event_header header = {.type = RECORD_FINISHED_ROUND, .size = sizeof(header)};
 	struct iovec piece = {&header, sizeof(header)};
 
+	if (writer->failed < 0)
+		return writer->failed;
 	return append(writer, &piece, 1); /* never compressed: readers look for it between chunks */
 }
 
@@ -323,8 +402,12 @@ int writer_finish(struct writer *writer)
 	pieces[1] = (struct iovec){bodies.data, bodies.len};
 	if (r == 0)
 		r = append(writer, pieces, 2);
-	if (r < 0)
+	if (r < 0) {
 		memset(writer->header.features, 0, sizeof(writer->header.features));
+		writer->position = start;
+		if (ftruncate(writer->fd, (off_t)start) < 0)
+			r = -errno;
+	}
 	if (write_header(writer) < 0 && r == 0)
 		r = -EIO;
 	str_fini(&table);

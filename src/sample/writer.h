@@ -48,11 +48,13 @@ enum perf_feature {
 
 struct writer;
 
-/* Creates path (the old file is kept as path.old). zstd_level 0: no compression. */
+/* Creates path (a regular file that is there is kept as path.old). zstd_level 0: no compression. */
 int writer_open(const char *path, const struct writer_event *events, uint32_t event_count,
 		int zstd_level, size_t ring_bytes, struct writer **ret, struct err *err);
 /* Frees without finishing: what was written stays readable. */
 void writer_close(struct writer *writer);
+/* Removes the file and puts the old one back; writer_close() follows. */
+void writer_discard(struct writer *writer);
 
 /* Appends whole records, given in pieces (a record may span two pieces). The errors of write(2). */
 int writer_records(struct writer *writer, const struct iovec *pieces, unsigned count);
