@@ -118,7 +118,8 @@ static void name_resolvers(struct plt *plt)
 	struct u64_map by_start = {0};
 	bool any = false;
 
-	vec_for_each(&plt->slots, slot) any |= !slot->name;
+	vec_for_each(&plt->slots, slot)
+		any |= !slot->name;
 	if (!any)
 		return;
 	for (size_t i = 0; i < builder->raw.len && i < UINT32_MAX; i++) {
@@ -131,8 +132,7 @@ static void name_resolvers(struct plt *plt)
 		if (u64_map_put(&by_start, raw->start, (uint32_t)i) < 0)
 			break;
 	}
-	vec_for_each(&plt->slots, slot)
-	{
+	vec_for_each(&plt->slots, slot) {
 		uint32_t i;
 
 		if (!slot->name && u64_map_get(&by_start, slot->addend, &i) &&

@@ -21,38 +21,12 @@
 #include "base/str.h"
 #include "base/util.h"
 #include "symbols/elf-symbols-internal.h"
-#include "symbols/kallsyms.h"
 #include "symbols/locate-internal.h"
+#include "symbols/module-internal.h"
 #include "symbols/symtab-internal.h"
 
-#define KALLSYMS_MAX (256u << 20)
-#define PERF_MAP_MAX (1u << 30)
-#define VDSO_MAX     (64u << 10)
-
-struct module {
-	enum module_kind kind;
-	struct symtab tab;
-	struct elf_file segments; /* ELF and VDSO: program headers only, closed */
-	char *file, *status;
-	char *identity; /* what makes two modules one */
-	size_t bad_lines;
-};
-
-struct key {
-	char *text;
-	struct module *module;
-};
-
-struct symbols {
-	pthread_mutex_t lock;
-	struct places places;
-	char *root, *home;
-	char **dirs;
-	bool no_demangle;
-	VEC(struct module *) modules;
-	VEC(struct key) keys;
-	struct hash_index index; /* of keys */
-};
+#define MAPS_MAX (64u << 20)
+#define VDSO_MAX (64u << 10)
 
 static void module_free(struct module *module)
 {
@@ -70,8 +44,10 @@ void symbols_free(struct symbols *symbols)
 {
 	if (!symbols)
 		return;
-	vec_for_each(&symbols->modules, module) module_free(*module);
-	vec_for_each(&symbols->keys, key) free(key->text);
+	vec_for_each(&symbols->modules, module)
+		module_free(*module);
+	vec_for_each(&symbols->keys, key)
+		free(key->text);
 	vec_fini(&symbols->modules);
 	vec_fini(&symbols->keys);
 	hash_index_fini(&symbols->index);
@@ -131,8 +107,7 @@ int symbols_new(const struct symbols_options *options, struct symbols **ret)
 	return 0;
 }
 
-static void set_status(struct module *module, const char *fmt, ...) PRINTF(2, 3);
-static void set_status(struct module *module, const char *fmt, ...)
+void module_set_status(struct module *module, const char *fmt, ...)
 {
 	va_list args;
 
@@ -143,7 +118,7 @@ static void set_status(struct module *module, const char *fmt, ...)
 	va_end(args);
 }
 
-static int finish(const struct symbols *symbols, struct module *module,
+int module_finish(const struct symbols *symbols, struct module *module,
 		  struct symtab_builder *builder, enum symtab_policy policy)
 {
 	int r = symtab_finish(builder, policy, &module->tab);
@@ -223,12 +198,13 @@ static int load_opened_elf(const struct symbols *symbols, struct module *module,
 		   locate_debug(&symbols->places, elf, module->file, &debug, &debug_path) == 0;
 	r = load_elf_symbols(elf, separate ? &debug : NULL, &builder);
 	if (r == 0)
-		r = finish(symbols, module, &builder, SYMTAB_INNERMOST);
+		r = module_finish(symbols, module, &builder, SYMTAB_INNERMOST);
 	if (r == 0 && module->tab.count == 0)
-		set_status(module,
-			   "%s: no symbols, and no debug file by build id or debuglink: install "
-			   "its debug package",
-			   module->file ? module->file : "[vdso]");
+		module_set_status(
+			module,
+			"%s: no symbols, and no debug file by build id or debuglink: install "
+			"its debug package",
+			module->file ? module->file : "[vdso]");
 	keep_segments(module, elf);
 	symtab_builder_fini(&builder);
 	elf_close(&debug);
@@ -253,7 +229,7 @@ static int load_elf(const struct symbols *symbols, const struct module_ref *ref,
 		r = load_opened_elf(symbols, module, &elf);
 		elf_close(&elf);
 	} else if (r != -ENOMEM) {
-		set_status(module, "%s", str_text(&why));
+		module_set_status(module, "%s", str_text(&why));
 		r = 0;
 	}
 	str_fini(&why);
@@ -268,7 +244,7 @@ static const void *own_vdso(size_t *ret_size)
 	size_t size;
 	char *line;
 
-	if (!start || file_read("/proc/self/maps", KALLSYMS_MAX, &text, &size, NULL) < 0)
+	if (!start || file_read("/proc/self/maps", MAPS_MAX, &text, &size, NULL) < 0)
 		return NULL;
 	line = strstr(text, "[vdso]");
 	while (line && line > text && line[-1] != '\n')
@@ -294,195 +270,20 @@ static int load_vdso(const struct symbols *symbols, const struct module_ref *ref
 	if (!image)
 		image = own_vdso(&size);
 	if (!image || elf_open_image(image, size, NULL, &elf, NULL) < 0) {
-		set_status(module, image ? "[vdso]: the saved image is not an ELF file"
-					 : "[vdso]: this process has none");
+		module_set_status(module, image ? "[vdso]: the saved image is not an ELF file"
+						: "[vdso]: this process has none");
 		return 0;
 	}
 	if (!ref->image && ref->build_id.size &&
 	    (elf_build_id(&elf, &have) < 0 || !build_id_equal(&have, &ref->build_id))) {
-		set_status(module, "[vdso]: this kernel's differs from the recorded one, and the "
-				   "recording holds no image");
+		module_set_status(module,
+				  "[vdso]: this kernel's differs from the recorded one, and the "
+				  "recording holds no image");
 		elf_close(&elf);
 		return 0;
 	}
 	r = load_opened_elf(symbols, module, &elf);
 	elf_close(&elf);
-	return r;
-}
-
-static int read_sysctl(const struct symbols *symbols, const char *name, int unknown)
-{
-	char path[4096], *text = NULL;
-	size_t size;
-	int value = unknown;
-
-	snprintf(path, sizeof(path), "%s/proc/sys/kernel/%s", symbols->root, name);
-	if (file_read(path, 64, &text, &size, NULL) == 0)
-		value = atoi(text);
-	free(text);
-	return value;
-}
-
-static void explain_hidden(const struct symbols *symbols, struct module *module, bool live)
-{
-	int restrict_level = read_sysctl(symbols, "kptr_restrict", -1);
-
-	if (!live)
-		set_status(module, "kernel: the saved kallsyms holds no addresses: record as root, "
-				   "or with sysctl "
-				   "kernel.kptr_restrict=0 and kernel.perf_event_paranoid=1");
-	else if (restrict_level >= 2)
-		set_status(module,
-			   "kernel: addresses are hidden (kernel.kptr_restrict is %d): sysctl "
-			   "kernel.kptr_restrict=1, "
-			   "and run as root",
-			   restrict_level);
-	else if (restrict_level == 1)
-		set_status(module, "kernel: addresses are hidden (kernel.kptr_restrict is 1): run "
-				   "as root, or sysctl "
-				   "kernel.kptr_restrict=0 kernel.perf_event_paranoid=1");
-	else
-		set_status(module,
-			   "kernel: addresses are hidden (kernel.perf_event_paranoid is %d): run "
-			   "as root, or sysctl "
-			   "kernel.perf_event_paranoid=1",
-			   read_sysctl(symbols, "perf_event_paranoid", 2));
-}
-
-/* Whether the running kernel is the recorded one; unknown ids accept anything. */
-static bool kernel_differs(const struct symbols *symbols, const struct build_id *want,
-			   struct module *module)
-{
-	char path[4096], *notes = NULL, have_hex[2 * BUILD_ID_MAX + 1],
-			 want_hex[2 * BUILD_ID_MAX + 1];
-	struct build_id have = {0};
-	size_t size;
-
-	if (want->size == 0)
-		return false;
-	snprintf(path, sizeof(path), "%s/sys/kernel/notes", symbols->root);
-	if (file_read(path, 1u << 20, &notes, &size, NULL) == 0)
-		(void)build_id_from_notes(notes, size, &have);
-	free(notes);
-	if (have.size == 0 || build_id_equal(&have, want))
-		return false;
-	build_id_hex(&have, have_hex);
-	build_id_hex(want, want_hex);
-	set_status(module,
-		   "kernel: the running kernel (build id %s) is not the recorded one (%s), and the "
-		   "recording holds no "
-		   "kernel symbols: give the recorded machine's kallsyms",
-		   have_hex, want_hex);
-	return true;
-}
-
-static int load_kernel_text(const struct symbols *symbols, struct module *module, const char *text,
-			    size_t size, bool live)
-{
-	struct symtab_builder builder = {0};
-	struct kallsyms kallsyms = {0};
-	int r = kallsyms_parse(text, size, &kallsyms);
-
-	if (r < 0)
-		return r;
-	module->bad_lines = kallsyms.bad_lines;
-	if (kallsyms.hidden)
-		explain_hidden(symbols, module, live);
-	else
-		r = kallsyms_load(&kallsyms, &builder);
-	if (r == 0)
-		r = finish(symbols, module, &builder, SYMTAB_INNERMOST);
-	if (r == 0 && module->tab.count == 0 && !module->status)
-		set_status(module, "kernel: %s holds no code symbols",
-			   module->file ? module->file : "the saved kallsyms");
-	symtab_builder_fini(&builder);
-	kallsyms_fini(&kallsyms);
-	return r;
-}
-
-static int load_kernel(const struct symbols *symbols, const struct module_ref *ref,
-		       struct module *module)
-{
-	CLEANUP_FREE char *text = NULL;
-	char path[4096];
-	struct err err = {0};
-	size_t size;
-	int r;
-
-	if (ref->image)
-		return load_kernel_text(symbols, module, ref->image, ref->image_size, false);
-	snprintf(path, sizeof(path), "%s%s", symbols->root,
-		 ref->path ? ref->path : "/proc/kallsyms");
-	if (!ref->path && kernel_differs(symbols, &ref->build_id, module))
-		return 0;
-	r = file_read(path, KALLSYMS_MAX, &text, &size, &err);
-	if (r < 0) {
-		set_status(module, "kernel: %s", err_text(&err, r));
-		return r == -ENOMEM ? r : 0;
-	}
-	module->file = strdup(path);
-	return load_kernel_text(symbols, module, text, size, !ref->path);
-}
-
-/* The map is where the process sees it: in its root, under its own idea of its id. */
-static int read_perf_map(const struct symbols *symbols, const struct module_ref *ref,
-			 struct module *module, char **ret_text, size_t *ret_size)
-{
-	int inner = locate_inner_pid(&symbols->places, ref->pid), r = -ENOENT;
-	char paths[3][4096];
-	size_t n = 0;
-
-	if (ref->path) {
-		snprintf(paths[n++], sizeof(paths[0]), "%s%s", symbols->root, ref->path);
-	} else {
-		snprintf(paths[n++], sizeof(paths[0]), "%s/proc/%d/root/tmp/perf-%d.map",
-			 symbols->root, ref->pid, inner);
-		snprintf(paths[n++], sizeof(paths[0]), "%s/tmp/perf-%d.map", symbols->root,
-			 ref->pid);
-		if (inner != ref->pid)
-			snprintf(paths[n++], sizeof(paths[0]), "%s/proc/%d/root/tmp/perf-%d.map",
-				 symbols->root, ref->pid, ref->pid);
-	}
-	for (size_t i = 0; r < 0 && r != -ENOMEM && i < n; i++) {
-		struct stat st;
-
-		if (stat(paths[i], &st) < 0 || !S_ISREG(st.st_mode))
-			continue;
-		r = file_read(paths[i], PERF_MAP_MAX, ret_text, ret_size, NULL);
-		if (r == 0)
-			module->file = strdup(paths[i]);
-	}
-	if (r < 0)
-		set_status(module,
-			   "%s: %s; start the program so that it writes one (java: a perf-map "
-			   "agent or -XX:+DumpPerfMapAtExit, "
-			   "node: --perf-basic-prof, python: -X perf)",
-			   paths[n > 1 ? 1 : 0], strerrordesc_np(-r));
-	return r;
-}
-
-static int load_perf_map(const struct symbols *symbols, const struct module_ref *ref,
-			 struct module *module)
-{
-	struct symtab_builder builder = {0};
-	CLEANUP_FREE char *owned = NULL;
-	const char *text = ref->image;
-	size_t size = ref->image_size;
-	int r;
-
-	if (!text) {
-		r = read_perf_map(symbols, ref, module, &owned, &size);
-		if (r < 0)
-			return r == -ENOMEM ? r : 0;
-		text = owned;
-	}
-	r = perf_map_load(text, size, &builder, &module->bad_lines);
-	if (r == 0)
-		r = finish(symbols, module, &builder, SYMTAB_LATEST);
-	if (r == 0 && module->tab.count == 0)
-		set_status(module, "%s: no line of it could be understood (%zu lines)",
-			   module->file ? module->file : "perf map", module->bad_lines);
-	symtab_builder_fini(&builder);
 	return r;
 }
 
@@ -501,13 +302,13 @@ static int module_load(const struct symbols *symbols, const struct module_ref *r
 		r = load_elf(symbols, ref, module);
 		break;
 	case MODULE_KERNEL:
-		r = load_kernel(symbols, ref, module);
+		r = module_load_kernel(symbols, ref, module);
 		break;
 	case MODULE_VDSO:
 		r = load_vdso(symbols, ref, module);
 		break;
 	case MODULE_PERF_MAP:
-		r = load_perf_map(symbols, ref, module);
+		r = module_load_perf_map(symbols, ref, module);
 		break;
 	}
 	if (r == -ENOMEM) {
@@ -515,7 +316,8 @@ static int module_load(const struct symbols *symbols, const struct module_ref *r
 		return r;
 	}
 	if (r < 0 && !module->status)
-		set_status(module, "%s: %s", ref->path ? ref->path : "object", strerrordesc_np(-r));
+		module_set_status(module, "%s: %s", ref->path ? ref->path : "object",
+				  strerrordesc_np(-r));
 	if (!module->identity && module->status && ref->kind == MODULE_ELF &&
 	    asprintf(&module->identity, "status %s", module->status) < 0)
 		module->identity = NULL;

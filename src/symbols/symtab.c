@@ -21,8 +21,10 @@
 
 void symtab_builder_fini(struct symtab_builder *builder)
 {
-	vec_for_each(&builder->owned, buffer) free(*buffer);
-	vec_for_each(&builder->objects, object) free(*object);
+	vec_for_each(&builder->owned, buffer)
+		free(*buffer);
+	vec_for_each(&builder->objects, object)
+		free(*object);
 	vec_fini(&builder->owned);
 	vec_fini(&builder->objects);
 	vec_fini(&builder->raw);

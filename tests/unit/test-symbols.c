@@ -1,5 +1,6 @@
 #include <dlfcn.h>
 #include <errno.h>
+#include <libiberty/demangle.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/parallel.h"
 #include "base/str.h"
 #include "base/util.h"
 #include "harness/tap.h"
@@ -93,6 +95,22 @@ TEST(kallsyms_says_when_addresses_are_hidden)
 	EXPECT_STR(name_at(kernel, 0), "?");
 	ASSERT(module_status(kernel) != NULL);
 	EXPECT(strstr(module_status(kernel), "kernel.kptr_restrict") != NULL);
+	symbols_free(symbols);
+}
+
+TEST(kallsyms_line_with_a_nul_is_bad)
+{
+	static const char text[] = "ffffffffc0000000 t f\t[x\0yz]\nffffffffc0000010 t "
+				   "g\0h\nffffffffc0000020 t i\t[m]\n";
+	struct symbols *symbols = symbols_make(NULL);
+	struct module *kernel =
+		module_of(symbols, (struct module_ref){.kind = MODULE_KERNEL,
+						       .image = text,
+						       .image_size = sizeof(text) - 1});
+
+	EXPECT_INT(module_bad_lines(kernel), 2);
+	EXPECT_INT(module_symbol_count(kernel), 1);
+	EXPECT_STR(name_at(kernel, 0xffffffffc0000020), "i");
 	symbols_free(symbols);
 }
 
@@ -277,4 +295,335 @@ TEST(demangle_survives_bombs)
 		str_putc(&name, 'I');
 	expect_demangled(str_text(&name), NULL);
 	str_fini(&name);
+}
+/* libiberty's own cases. The installed library may be of another version than the cases: a
+ * different answer is wrong only when it is not the library's own. */
+static bool demangled_as_expected(const char *raw, const char *want, bool *ret_other_version)
+{
+	char *have = demangle(raw), *theirs = NULL;
+	bool same = strcmp(have ? have : raw, want) == 0;
+
+	if (!same) {
+		theirs = cplus_demangle_v3(raw, DMGL_PARAMS | DMGL_ANSI);
+		*ret_other_version = have && theirs ? strcmp(have, theirs) == 0 : have == theirs;
+		if (!*ret_other_version)
+			fprintf(stderr, "# %s\n#   have %.200s\n#   want %.200s\n", raw,
+				have ? have : "(whole)", want);
+	}
+	free(theirs);
+	free(have);
+	return same;
+}
+
+TEST(demangle_agrees_with_the_expected_pairs)
+{
+	const char *path = tap_data("sampling/demangle/libiberty-demangle-expected");
+	size_t size, n = 0, same = 0, other_version = 0, wrong = 0;
+	char *text = NULL, *end, *lines[4];
+
+	SKIP_IF(!path, "no test data");
+	ASSERT(file_read(path, 1u << 24, &text, &size, NULL) == 0);
+	for (char *at = text; (end = strchr(at, '\n')); at = end + 1) {
+		bool other = false;
+
+		*end = '\0';
+		if (at[0] == '#')
+			continue;
+		lines[n++] = at;
+		if (n < 3 || (n < 4 && strstr(lines[0], "--no-params")))
+			continue;
+		n = 0;
+		if (strncmp(lines[1], "_Z", 2) != 0 || strstr(lines[0], "--is-v3") ||
+		    strstr(lines[0], "--ret-") || strstr(lines[0], "java") ||
+		    strstr(lines[0], "gnat"))
+			continue;
+		if (demangled_as_expected(lines[1], lines[2], &other))
+			same++;
+		else if (other)
+			other_version++;
+		else
+			wrong++;
+	}
+	EXPECT(same > 150);
+	EXPECT(other_version < same / 10);
+	EXPECT_INT(wrong, 0);
+	free(text);
+}
+
+/* A machine made of files. */
+struct fake_root {
+	char path[64];
+};
+
+static bool fake_file(const struct fake_root *root, const char *name, const void *data, size_t size)
+{
+	char path[512], *slash;
+
+	snprintf(path, sizeof(path), "%s%s", root->path, name);
+	slash = strrchr(path, '/');
+	*slash = '\0';
+	if (dir_make(path, 0700, NULL) < 0)
+		return false;
+	*slash = '/';
+	return file_write_atomic(path, data, size, 0600, NULL) == 0;
+}
+
+static bool fake_text(const struct fake_root *root, const char *name, const char *text)
+{
+	return fake_file(root, name, text, strlen(text));
+}
+
+static bool fake_make(struct fake_root *root)
+{
+	strcpy(root->path, "/tmp/culprit-root-XXXXXX");
+	return mkdtemp(root->path) != NULL;
+}
+
+static void fake_remove(const struct fake_root *root)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", root->path);
+	if (system(command) != 0)
+		fprintf(stderr, "# cannot remove %s\n", root->path);
+}
+
+TEST(perf_map_of_a_container)
+{
+	struct fake_root root;
+	struct symbols *symbols;
+	struct module *map;
+
+	ASSERT(fake_make(&root));
+	/* Outside the process is 4242, inside it is 7, and the map is in its own /tmp under that
+	 * name. */
+	EXPECT(fake_text(&root, "/proc/4242/status",
+			 "Name:\tjava\nPid:\t4242\nNSpid:\t4242\t31\t7\nThreads:\t1\n"));
+	EXPECT(fake_text(&root, "/proc/4242/root/tmp/perf-7.map",
+			 "1000 10 Lcom/example/Inner;::run\n"));
+	EXPECT(fake_text(&root, "/tmp/perf-4242.map", "1000 10 wrong\n"));
+	EXPECT(fake_text(&root, "/tmp/perf-99.map", "2000 10 plain\n"));
+	symbols = symbols_make(root.path);
+	map = module_of(symbols, (struct module_ref){.kind = MODULE_PERF_MAP, .pid = 4242});
+	EXPECT_STR(name_at(map, 0x1004), "Lcom/example/Inner;::run");
+	map = module_of(symbols, (struct module_ref){.kind = MODULE_PERF_MAP, .pid = 99});
+	EXPECT_STR(name_at(map, 0x2004), "plain");
+	map = module_of(symbols, (struct module_ref){.kind = MODULE_PERF_MAP, .pid = 100});
+	ASSERT(module_status(map) != NULL);
+	EXPECT(strstr(module_status(map), "/tmp/perf-100.map") != NULL);
+	symbols_free(symbols);
+	fake_remove(&root);
+}
+
+TEST(perf_map_of_real_data)
+{
+	const char *path = tap_data("sampling/jit/perf-1.map");
+	struct symbols *symbols;
+	struct module *map;
+
+	SKIP_IF(!path, "no test data");
+	symbols = symbols_make(NULL);
+	map = module_of(symbols, (struct module_ref){.kind = MODULE_PERF_MAP, .path = path});
+	EXPECT(module_status(map) == NULL);
+	EXPECT(strstr(name_at(map, 0x7FB06149E6A0 + 0x10), "SpanHelpers::IndexOf") != NULL);
+	symbols_free(symbols);
+}
+
+TEST(kernel_names_the_sysctl_and_refuses_another_kernel)
+{
+	static const uint8_t notes[] = {4, 0, 0,   0,   2,   0, 0,    0,    3, 0,
+					0, 0, 'G', 'N', 'U', 0, 0xab, 0xcd, 0, 0};
+	static const char hidden[] = "0000000000000000 T _text\n0000000000000000 T _stext\n";
+	static const struct {
+		const char *level, *want;
+	} cases[] = {
+		{"2\n", "sysctl kernel.kptr_restrict=1"},
+		{"1\n", "sysctl kernel.kptr_restrict=0"},
+		{"0\n", "sysctl kernel.perf_event_paranoid=1"},
+	};
+	struct module_ref ref = {.kind = MODULE_KERNEL};
+	struct fake_root root;
+	struct symbols *symbols;
+	struct module *kernel;
+
+	ASSERT(fake_make(&root));
+	EXPECT(fake_text(&root, "/proc/kallsyms", hidden));
+	EXPECT(fake_text(&root, "/proc/sys/kernel/perf_event_paranoid", "2\n"));
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		EXPECT(fake_text(&root, "/proc/sys/kernel/kptr_restrict", cases[i].level));
+		symbols = symbols_make(root.path);
+		kernel = module_of(symbols, ref);
+		ASSERT(module_status(kernel) != NULL);
+		if (!EXPECT(strstr(module_status(kernel), cases[i].want) != NULL))
+			fprintf(stderr, "# %s\n", module_status(kernel));
+		symbols_free(symbols);
+	}
+	EXPECT(fake_text(&root, "/proc/kallsyms", kallsyms_text));
+	EXPECT(fake_file(&root, "/sys/kernel/notes", notes, sizeof(notes)));
+	ASSERT(build_id_parse("abcd", &ref.build_id) == 0);
+	symbols = symbols_make(root.path);
+	EXPECT(module_status(module_of(symbols, ref)) == NULL);
+	ASSERT(build_id_parse("abce", &ref.build_id) == 0);
+	kernel = module_of(symbols, ref);
+	ASSERT(module_status(kernel) != NULL);
+	EXPECT(strstr(module_status(kernel), "not the recorded one") != NULL);
+	symbols_free(symbols);
+	fake_remove(&root);
+}
+
+/* An ELF file of either class and byte order: one executable segment and section, three symbols. */
+struct image {
+	uint8_t bytes[1024];
+	bool is64, big;
+	size_t at;
+};
+
+static void put(struct image *image, unsigned size, uint64_t value)
+{
+	for (unsigned i = 0; i < size; i++)
+		image->bytes[image->at++] = (uint8_t)(value >> 8 * (image->big ? size - 1 - i : i));
+}
+
+static void put_word(struct image *image, uint64_t value)
+{
+	put(image, image->is64 ? 8 : 4, value);
+}
+
+static void put_section(struct image *image, uint32_t name, uint32_t type, uint64_t flags,
+			uint64_t addr, uint64_t offset, uint64_t size, uint32_t link,
+			uint64_t entsize)
+{
+	put(image, 4, name);
+	put(image, 4, type);
+	put_word(image, flags);
+	put_word(image, addr);
+	put_word(image, offset);
+	put_word(image, size);
+	put(image, 4, link);
+	put(image, 4, 0);
+	put_word(image, 1);
+	put_word(image, entsize);
+}
+
+static void put_symbol(struct image *image, uint32_t name, uint8_t info, uint16_t shndx,
+		       uint64_t value, uint64_t size)
+{
+	put(image, 4, name);
+	if (image->is64) {
+		put(image, 1, info);
+		put(image, 1, 0);
+		put(image, 2, shndx);
+	}
+	put_word(image, value);
+	put_word(image, size);
+	if (!image->is64) {
+		put(image, 1, info);
+		put(image, 1, 0);
+		put(image, 2, shndx);
+	}
+}
+
+static void make_image(struct image *image, bool is64, bool big)
+{
+	static const char names[] = "\0first\0second\0label";
+	unsigned header = is64 ? 64 : 52, phsize = is64 ? 56 : 32, shsize = is64 ? 64 : 40,
+		 symsize = is64 ? 24 : 16;
+	unsigned symbols = header + phsize, strings = symbols + 4 * symsize,
+		 sections = strings + 64;
+
+	*image = (struct image){.is64 = is64, .big = big};
+	memcpy(image->bytes, "\177ELF", 4);
+	image->bytes[4] = is64 ? 2 : 1;
+	image->bytes[5] = big ? 2 : 1;
+	image->bytes[6] = 1;
+	image->at = 16;
+	put(image, 2, 2);
+	put(image, 2, is64 ? 21 : 20); /* PowerPC */
+	put(image, 4, 1);
+	put_word(image, 0);
+	put_word(image, header);
+	put_word(image, sections);
+	put(image, 4, 0);
+	put(image, 2, header);
+	put(image, 2, phsize);
+	put(image, 2, 1);
+	put(image, 2, shsize);
+	put(image, 2, 4);
+	put(image, 2, 0);
+	put(image, 4, 1); /* PT_LOAD of 0x10001000 at offset 0, R X */
+	if (is64)
+		put(image, 4, 5);
+	put_word(image, 0);
+	put_word(image, 0x10001000);
+	put_word(image, 0x10001000);
+	put_word(image, sizeof(image->bytes));
+	put_word(image, sizeof(image->bytes));
+	if (!is64)
+		put(image, 4, 5);
+	put_word(image, 0x1000);
+	put_symbol(image, 0, 0, 0, 0, 0);
+	put_symbol(image, 1, 0x12, 1, 0x10001100, 0x10);
+	put_symbol(image, 7, 0x02, 1, 0x10001120, 0x20);
+	put_symbol(image, 14, 0x10, 1, 0x10001180, 0);
+	memcpy(image->bytes + strings, names, sizeof(names));
+	image->at = sections;
+	put_section(image, 0, 0, 0, 0, 0, 0, 0, 0);
+	put_section(image, 0, 1, 6, 0x10001100, 0x100, 0x100, 0, 0);
+	put_section(image, 0, 2, 0, 0, symbols, 4 * symsize, 3, symsize);
+	put_section(image, 0, 3, 0, 0, strings, sizeof(names), 0, 0);
+}
+
+TEST(elf_of_both_classes_and_byte_orders)
+{
+	for (int kind = 0; kind < 4; kind++) {
+		struct symbols *symbols = symbols_make(NULL);
+		struct image image;
+		struct module *module;
+		struct symbol symbol;
+
+		make_image(&image, kind & 1, kind & 2);
+		module = module_of(symbols, (struct module_ref){.kind = MODULE_VDSO,
+								.image = image.bytes,
+								.image_size = sizeof(image.bytes)});
+		EXPECT(module_status(module) == NULL);
+		ASSERT(module_lookup(module, 0x10f, &symbol));
+		EXPECT_STR(symbol.name, "first");
+		EXPECT_INT(symbol.start, 0x10001100);
+		EXPECT_INT(symbol.size, 0x10);
+		EXPECT_STR(name_at(module, 0x110), "?");
+		EXPECT_STR(name_at(module, 0x120), "second");
+		EXPECT_STR(name_at(module, 0x180), "label");
+		EXPECT_STR(name_at(module, 0x1ff), "label"); /* the end of its section */
+		EXPECT_STR(name_at(module, 0x200), "?");
+		EXPECT_INT(module_file_to_vaddr(module, 0x123), 0x10001123);
+		symbols_free(symbols);
+	}
+}
+
+struct race {
+	struct symbols *symbols;
+	const char *text;
+};
+
+static int race_once(void *arg, size_t i)
+{
+	struct race *race = arg;
+	struct module_ref ref = {
+		.kind = MODULE_PERF_MAP, .image = race->text, .image_size = strlen(race->text)};
+	struct module *module;
+	struct symbol symbol;
+
+	if (symbols_module(race->symbols, &ref, &module) < 0 ||
+	    !module_lookup(module, 0x1000 + i % 64, &symbol) ||
+	    strcmp(symbol.name, "base::Task::run(int)") != 0)
+		return -EINVAL;
+	return 0;
+}
+
+TEST(threads_share_modules_and_names)
+{
+	struct race race = {.symbols = symbols_make(NULL), .text = "1000 40 _ZN4base4Task3runEi\n"};
+
+	EXPECT_INT(parallel_for(2000, 4, race_once, &race), 0);
+	symbols_free(race.symbols);
 }

@@ -1,0 +1,48 @@
+/* A module and the cache it lives in, for the files that load modules. */
+#pragma once
+
+#include <pthread.h>
+
+#include "base/hash.h"
+#include "base/util.h"
+#include "base/vec.h"
+#include "symbols/elf-file-internal.h"
+#include "symbols/locate-internal.h"
+#include "symbols/symtab-internal.h"
+
+struct module {
+	enum module_kind kind;
+	struct symtab tab;
+	struct elf_file segments; /* ELF and VDSO: program headers only, closed */
+	char *file, *status;
+	char *identity; /* what makes two modules one */
+	size_t bad_lines;
+};
+
+struct key {
+	char *text;
+	struct module *module;
+};
+
+struct symbols {
+	pthread_mutex_t lock;
+	struct places places;
+	char *root, *home;
+	char **dirs;
+	bool no_demangle;
+	VEC(struct module *) modules;
+	VEC(struct key) keys;
+	struct hash_index index; /* of keys */
+};
+
+/* Replaces the status line. */
+void module_set_status(struct module *module, const char *fmt, ...) PRINTF(2, 3);
+/* Makes the module's table of what the builder collected. */
+int module_finish(const struct symbols *symbols, struct module *module,
+		  struct symtab_builder *builder, enum symtab_policy policy);
+
+/* Loaders: 0 with symbols or a status, or -ENOMEM. */
+int module_load_kernel(const struct symbols *symbols, const struct module_ref *ref,
+		       struct module *module);
+int module_load_perf_map(const struct symbols *symbols, const struct module_ref *ref,
+			 struct module *module);
