@@ -11,6 +11,7 @@
 extern const struct command command_compare;
 extern const struct command command_completion;
 extern const struct command command_convert;
+extern const struct command command_doctor;
 extern const struct command command_flame;
 extern const struct command command_help;
 extern const struct command command_list;
@@ -20,6 +21,8 @@ extern const struct command command_stat;
 extern const struct command command_version;
 
 const struct command *const commands[] = {
+	/* Can I trust this number? */
+	&command_doctor,
 	/* Why is it slow? */
 	&command_list,
 	&command_stat,

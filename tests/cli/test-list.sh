@@ -4,6 +4,8 @@
 plan_begin
 export CULPRIT_EVENTS_DIR=
 
+check_match "--help explains filters" "A FILTER is one of the kinds" "$CULPRIT" list --help
+
 check_match "hardware events have their encoding" '^cycles +hardware +type=0 config=0x0 ' "$CULPRIT" list hw
 check_match "cache events" '^L1-dcache-load-misses +cache +type=3 config=0x10000 ' "$CULPRIT" list cache
 check_match "software events" '^context-switches +software +type=1 config=0x3 ' "$CULPRIT" list sw
