@@ -75,19 +75,23 @@ static void warn_folded(const struct command *self, const char *name,
 			  name);
 }
 
-static void warn_recording(const struct command *self, const char *name,
-			   const struct session_stats *stats)
+void input_warn_recording(const struct command *self, const char *name,
+			  const struct session_stats *stats)
 {
-	if (stats->problem[0] != '\0')
+	unsigned long long missing = stats->missing_bytes;
+
+	if (stats->problem[0] != '\0' && missing)
+		cmd_warnf(self, "%s: %s (%llu %s missing)", name, stats->problem, missing,
+			  missing == 1 ? "byte" : "bytes");
+	else if (stats->problem[0] != '\0')
 		cmd_warnf(self, "%s: %s", name, stats->problem);
-	if (stats->missing_bytes > 0)
+	else if (missing)
 		cmd_warnf(self, "%s: cut off: %llu bytes are missing; the result is what is there",
-			  name, (unsigned long long)stats->missing_bytes);
+			  name, missing);
 	if (stats->lost_samples > 0 || stats->lost_records > 0)
 		cmd_warnf(self,
-			  "%s: lost while recording: %llu samples, %llu other records (record with "
-			  "larger "
-			  "buffers or a lower frequency)",
+			  "%s: lost while recording: %llu samples, %llu other records; record with "
+			  "larger buffers or a lower frequency",
 			  name, (unsigned long long)stats->lost_samples,
 			  (unsigned long long)stats->lost_records);
 	if (stats->samples > 0 && stats->truncated_stacks > 0)
@@ -102,7 +106,7 @@ void input_warn(const struct command *self, const char *path, const struct input
 	if (info->format == INPUT_FOLDED)
 		warn_folded(self, name, &info->folded);
 	else if (info->format == INPUT_RECORDING)
-		warn_recording(self, name, &info->session);
+		input_warn_recording(self, name, &info->session);
 }
 
 bool input_incomplete(const struct input_info *info)

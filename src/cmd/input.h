@@ -53,6 +53,9 @@ struct command;
 
 /* The remarks that the command owes its user about what was read, as warnings on stderr. */
 void input_warn(const struct command *self, const char *path, const struct input_info *info);
+/* The same for a recording that is open already. */
+void input_warn_recording(const struct command *self, const char *name,
+			  const struct session_stats *stats);
 
 /* True when the input ended early or was damaged: the result stands, but EXIT_INCOMPLETE is due. */
 bool input_incomplete(const struct input_info *info);

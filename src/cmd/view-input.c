@@ -78,25 +78,6 @@ static int open_recording(const struct command *self, const struct view_input_op
 	return r < 0 ? err_wrap(err, r, "%s", input->path) : 0;
 }
 
-/* What is missing, on stderr: the report on stdout may be read by a program. */
-static void warn_recording(const struct command *self, const struct view_input *input)
-{
-	const struct session_stats *stats = &input->info.session;
-	unsigned long long lost = stats->lost_samples + stats->lost_records;
-
-	if (stats->unfinished)
-		cmd_warnf(self, "%s: the recording was never finished; showing what is there",
-			  input->path);
-	if (stats->missing_bytes)
-		cmd_warnf(self, "%s: cut: %llu bytes are missing", input->path,
-			  (unsigned long long)stats->missing_bytes);
-	if (stats->problem[0])
-		cmd_warnf(self, "%s: %s", input->path, stats->problem);
-	if (lost)
-		cmd_warnf(self, "%s: %llu samples or records were lost while recording",
-			  input->path, lost);
-}
-
 /* Of a recording --event already chose; elsewhere it names a value type. */
 static int choose_value(const struct view_input_options *options, struct view_input *input,
 			struct err *err)
@@ -150,8 +131,9 @@ int view_input_open(const struct command *self, const struct view_input_options 
 		view_input_close(&input);
 		return r;
 	}
+	/* On stderr: the report on stdout may be read by a program. */
 	if (input.session)
-		warn_recording(self, &input);
+		input_warn_recording(self, input.path, &input.info.session);
 	else
 		input_warn(self, input.path, &input.info);
 	*ret = input;

@@ -185,36 +185,120 @@ static bool feature_wanted(unsigned feature)
 	}
 }
 
+/* What a reader misses without the section; NULL: nothing that is shown comes from it. */
+static const char *feature_holds(unsigned feature)
+{
+	switch (feature) {
+	case FEAT_BUILD_ID:
+		return "build ids";
+	case FEAT_HOSTNAME:
+		return "host name";
+	case FEAT_OSRELEASE:
+		return "kernel release";
+	case FEAT_VERSION:
+		return "recorder";
+	case FEAT_ARCH:
+		return "architecture";
+	case FEAT_NRCPUS:
+		return "CPUs";
+	case FEAT_CPUDESC:
+		return "CPU model";
+	case FEAT_CMDLINE:
+		return "command line";
+	case FEAT_SIMPLEPERF_META_INFO:
+	case FEAT_EVENT_DESC:
+		return "names of events";
+	case FEAT_CLOCK_DATA:
+		return "wall-clock time";
+	case FEAT_CULPRIT_SYMBOLS:
+		return "kernel symbols";
+	default:
+		return NULL;
+	}
+}
+
+/* The end of what is missing, and the words of a warning: which features lie behind the cut. */
+struct features_missing {
+	uint64_t end;
+	struct str names;
+	unsigned others;
+};
+
+static void feature_missing(struct features_missing *missing, unsigned feature, uint64_t end)
+{
+	const char *holds = feature_holds(feature);
+
+	missing->end = MAX(missing->end, end);
+	if (holds)
+		str_printf(&missing->names, "%s%s", missing->names.len ? ", " : "", holds);
+	else
+		missing->others++;
+}
+
+static void report_missing(struct session *session, struct features_missing *missing)
+{
+	uint64_t size = session->input.files.data[0].size;
+
+	if (missing->end <= size)
+		return;
+	if (missing->others)
+		str_printf(&missing->names, "%s%u of no use here", missing->names.len ? ", " : "",
+			   missing->others);
+	session->stats.missing_bytes = missing->end - size;
+	snprintf(session->stats.problem, sizeof(session->stats.problem),
+		 "cut at byte %llu, behind the samples, which are all there; not there: %s",
+		 (unsigned long long)size, str_text(&missing->names));
+}
+
+static int read_section(struct session *session, unsigned feature,
+			const struct perfdata_section *section)
+{
+	CLEANUP_FREE uint8_t *data = malloc((size_t)section->size);
+
+	if (!data)
+		return -ENOMEM;
+	if (input_read_at(session->input.files.data[0].fd, data, (size_t)section->size,
+			  section->offset) != (ssize_t)section->size)
+		return 0; /* the file shrinks while it is read */
+	return session_feature(session, feature, data, (size_t)section->size);
+}
+
 /* The table behind the data: one section for each bit that is set, in order. */
 int session_features_read(struct session *session)
 {
 	const struct input_file *file = &session->input.files.data[0];
 	uint64_t at = session->header.data.offset + session->header.data.size;
+	struct features_missing missing = {0};
 	int status = 0;
 
+	if (at < session->header.data.offset || at > file->size)
+		return 0; /* cut inside the data: the scan says how much is missing */
 	for (unsigned feature = 1; feature < FEAT_BITS && status == 0; feature++) {
-		CLEANUP_FREE uint8_t *data = NULL;
 		struct perfdata_section section;
 		uint8_t raw[16];
 		struct reader r = reader_make(raw, sizeof(raw), session->header.swap);
 
 		if (!perfdata_has_feature(&session->header, feature))
 			continue;
-		if (input_read_at(file->fd, raw, sizeof(raw), at) != sizeof(raw))
-			break; /* cut: the scan says how much is missing */
 		at += sizeof(raw);
+		if (input_read_at(file->fd, raw, sizeof(raw), at - sizeof(raw)) != sizeof(raw)) {
+			feature_missing(&missing, feature, at);
+			continue;
+		}
 		section.offset = reader_u64(&r);
 		section.size = reader_u64(&r);
-		if (!feature_wanted(feature) || section.size == 0 ||
-		    section.size > FEATURE_MAX_BYTES || section.offset > file->size ||
-		    section.size > file->size - section.offset)
+		if (section.size == 0)
 			continue;
-		data = malloc((size_t)section.size);
-		if (!data)
-			return -ENOMEM;
-		if (input_read_at(file->fd, data, (size_t)section.size, section.offset) ==
-		    (ssize_t)section.size)
-			status = session_feature(session, feature, data, (size_t)section.size);
+		if (section.offset > file->size || section.size > file->size - section.offset)
+			feature_missing(&missing, feature,
+					section.size > UINT64_MAX - section.offset
+						? UINT64_MAX
+						: section.offset + section.size);
+		else if (feature_wanted(feature) && section.size <= FEATURE_MAX_BYTES)
+			status = read_section(session, feature, &section);
 	}
+	if (status == 0)
+		report_missing(session, &missing);
+	str_fini(&missing.names);
 	return status;
 }

@@ -232,6 +232,23 @@ bool perfdata_sample_id_decode(const struct perfdata_attr *attr, const uint8_t *
 	return !r.failed;
 }
 
+/*
+ * size, three zero bytes, 20 bytes padded with zeros. Kernels set the flag by mistake when another
+ * recorder asks for build ids at the same time: the bytes then are device and inode numbers.
+ */
+static void decode_map_build_id(const uint8_t *id, struct build_id *ret)
+{
+	uint8_t size = id[0];
+
+	if (size == 0 || size > BUILD_ID_MAX || id[1] | id[2] | id[3])
+		return;
+	for (unsigned i = size; i < BUILD_ID_MAX; i++)
+		if (id[4 + i])
+			return;
+	ret->size = size;
+	memcpy(ret->bytes, id + 4, size);
+}
+
 bool perfdata_mmap_decode(uint32_t type, uint16_t misc, const uint8_t *body, size_t size, bool swap,
 			  struct perfdata_mmap *ret)
 {
@@ -247,10 +264,8 @@ bool perfdata_mmap_decode(uint32_t type, uint16_t misc, const uint8_t *body, siz
 	if (type == REC_MMAP2) {
 		const uint8_t *id = reader_take(&r, 24);
 
-		if (id && misc & REC_MISC_BUILD_ID) {
-			map.build_id.size = MIN(id[0], BUILD_ID_MAX);
-			memcpy(map.build_id.bytes, id + 4, map.build_id.size);
-		}
+		if (id && misc & REC_MISC_BUILD_ID)
+			decode_map_build_id(id, &map.build_id);
 		map.prot = reader_u32(&r);
 		reader_skip(&r, 4);
 	}

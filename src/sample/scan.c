@@ -341,7 +341,7 @@ static int scan_files(struct scan *scan)
 			promised = session->stats.missing_bytes;
 	int r = start < end ? scan_file(scan, 0, start, end) : 0;
 
-	if (promised) /* counted from the header already */
+	if (promised) /* counted from the header, or behind the data, already */
 		session->stats.missing_bytes = promised;
 	for (uint32_t i = 1; i < session->input.files.len && r == 0; i++) {
 		scan->walk.open_end = true;

@@ -352,8 +352,41 @@ TEST(features_are_read)
 		if (strcmp(session_dso(session, i)->path, "/lib/libc.so") == 0)
 			EXPECT_INT(session_dso(session, i)->build_id.bytes[19], 20);
 	session_close(session);
+
+	/* Cut inside the last section: what it holds is named. */
+	ASSERT(session_open(write_file(b.bytes.data, b.bytes.len - 3), &session, &err) == 0);
+	EXPECT_INT(session_stats(session)->missing_bytes, 3);
+	EXPECT(strstr(session_stats(session)->problem, "not there: kernel symbols") != NULL);
+	EXPECT(session_stats(session)->samples > 0);
+	session_close(session);
 	str_fini(&packed);
 	str_fini(&b.bytes);
+}
+
+/* Kernels set the flag of a build id where device and inode numbers stand. */
+TEST(a_build_id_of_a_mapping_that_is_none)
+{
+	static const struct {
+		uint8_t head[4], first, last;
+		uint8_t want;
+	} cases[] = {
+		{{20, 0, 0, 0}, 7, 9, 20},  {{8, 0, 0, 0}, 7, 0, 8},  {{8, 0, 0, 0}, 7, 9, 0},
+		{{0xfe, 0, 0, 0}, 7, 9, 0}, {{20, 1, 0, 0}, 7, 9, 0}, {{0, 0, 0, 0}, 7, 9, 0},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		uint8_t body[8 + 24 + 24 + 8 + 8] = {0};
+		struct perfdata_mmap map;
+
+		memcpy(body + 32, cases[i].head, 4);
+		body[36] = cases[i].first;
+		body[55] = cases[i].last;
+		memcpy(body + 64, "/lib/a", 7);
+		ASSERT(perfdata_mmap_decode(REC_MMAP2, REC_MISC_BUILD_ID, body, sizeof(body), false,
+					    &map));
+		EXPECT_INT(map.build_id.size, cases[i].want);
+		EXPECT_STR(map.path, "/lib/a");
+	}
 }
 
 static const char *function_of(const struct profile *profile, uint32_t stack)
