@@ -14,7 +14,7 @@ for command in $("$CULPRIT" version --json | sed -n '/"commands"/,$s/^[[:space:]
 	fi
 	missing=
 	while read -r short long; do
-		[ "$long" = --help ] && continue
+		[ "$short" = --help ] && continue
 		found=
 		for option in $short $long; do
 			case $option in
