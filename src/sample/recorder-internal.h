@@ -11,6 +11,7 @@
 struct recorder_fd {
 	int fd;
 	uint32_t event; /* index into attrs */
+	uint32_t ring;  /* index into rings */
 	uint64_t id;
 };
 
@@ -20,6 +21,7 @@ struct recorder {
 	VEC(const char *) names;
 	VEC(struct recorder_fd) fds;
 	VEC(struct ring) rings;
+	VEC(size_t) polled; /* by ring: the index in fds of the descriptor that stands for it */
 	VEC(pid_t) targets; /* thread ids; -1: every thread of the CPU */
 	struct cpuset cpus;
 	uint64_t ring_bytes;

@@ -291,7 +291,8 @@ static int open_ring(struct recorder *recorder, int fd, uint32_t cpu, struct err
 	}
 	if (r < 0)
 		return explain_ring_open(recorder->ring_bytes, r, err);
-	if (vec_push(&recorder->rings, ring) < 0) {
+	if (vec_push(&recorder->polled, recorder->fds.len - 1) < 0 ||
+	    vec_push(&recorder->rings, ring) < 0) {
 		ring_close(&ring);
 		return -ENOMEM;
 	}
@@ -365,6 +366,8 @@ static int open_cpu(struct recorder *recorder, int cpu, struct err *err)
 			}
 			if (r < 0)
 				return r;
+			recorder->fds.data[recorder->fds.len - 1].ring =
+				(uint32_t)recorder->rings.len - 1;
 		}
 	}
 	return 0;

@@ -184,6 +184,7 @@ void recorder_close(struct recorder *recorder)
 	vec_fini(&recorder->names);
 	vec_fini(&recorder->fds);
 	vec_fini(&recorder->rings);
+	vec_fini(&recorder->polled);
 	vec_fini(&recorder->targets);
 	free(recorder);
 }
@@ -282,10 +283,19 @@ static void on_signal(struct recorder *recorder, struct run_state *state, bool (
 	}
 }
 
-/* A ring hangs up when every task it watches has ended. */
+/*
+ * A descriptor hangs up when its task and all that it started have ended. Another one of the same
+ * ring takes its place; when none is left, the ring is done.
+ */
 static void on_hang_up(struct recorder *recorder, struct run_state *state, size_t ring)
 {
-	epoll_ctl(recorder->epoll, EPOLL_CTL_DEL, recorder->rings.data[ring].fd, NULL);
+	size_t *polled = &recorder->polled.data[ring];
+
+	epoll_ctl(recorder->epoll, EPOLL_CTL_DEL, recorder->fds.data[*polled].fd, NULL);
+	while (++*polled < recorder->fds.len)
+		if (recorder->fds.data[*polled].ring == ring &&
+		    poll_add(recorder, recorder->fds.data[*polled].fd, POLL_RING, ring) == 0)
+			return;
 	state->hung_up++;
 	state->done |= state->hung_up == recorder->rings.len && recorder->options.workload == 0;
 }

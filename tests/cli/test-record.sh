@@ -148,8 +148,8 @@ sleep 0.2
 tid=$(ls "/proc/$PID/task" | sed -n 2p)
 for option in -p --pid; do
 	for duration in -d --duration; do
-		quiet $option "$PID" $duration 300ms -e cpu-clock -o out
-		holds "$option with $duration: the process with all its threads" out "d.pids() == {$PID} and d.thread_names() >= {'burner-0', 'burner-1'} and d.seconds() < 0.6"
+		quiet $option "$PID" $duration 600ms -e cpu-clock -o out
+		holds "$option with $duration: the process with all its threads" out "d.pids() == {$PID} and d.thread_names() >= {'burner-0', 'burner-1'} and d.seconds() < 0.9"
 	done
 done
 holds "an attached process has its mappings" out "any(m['pid'] == $PID and m['path'].endswith('/shares') for m in d.maps)"
@@ -157,6 +157,10 @@ for option in -t --tid; do
 	quiet $option "$tid" -d 300ms -e cpu-clock -o out
 	holds "$option: one thread" out "d.tids() == {$tid}"
 done
+"$PROGRAMS/leaderless" 1500 &
+sleep 0.1
+quiet -p $! -e cpu-clock -o out
+holds "-p goes on while any thread runs, and ends with the last" out 'd.seconds() > 1.0'
 quiet -C 0 -p "$PID" -e cpu-clock -d 200ms -o out
 holds "-C with -p" out 'len(d.pids()) <= 1'
 if quiet -a -d 100ms -o out 2>error; then
