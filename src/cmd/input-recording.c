@@ -94,7 +94,8 @@ void input_warn_recording(const struct command *self, const char *name,
 			  "larger buffers or a lower frequency",
 			  name, (unsigned long long)stats->lost_samples,
 			  (unsigned long long)stats->lost_records);
-	if (stats->samples > 0 && stats->truncated_stacks > 0)
+	/* The report's header has the count; a warning is for what changes the picture. */
+	if (stats->truncated_stacks * 100 > stats->samples)
 		cmd_warnf(self, "%s: %.1f %% of the stacks are cut at their root", name,
 			  100.0 * (double)stats->truncated_stacks / (double)stats->samples);
 }

@@ -190,13 +190,14 @@ const char *view_input_unit(const struct view_input *input)
 	return unit;
 }
 
-static void put_loss(struct str *out, uint64_t count, const char *what)
+/* ", 2 stacks cut"; the thing in the singular. */
+static void put_loss(struct str *out, uint64_t count, const char *thing, const char *what)
 {
 	if (count == 0)
 		return;
 	str_puts(out, ", ");
 	text_group(out, count);
-	str_printf(out, " %s", what);
+	str_printf(out, " %s%s %s", thing, count == 1 ? "" : "s", what);
 }
 
 void view_input_summary(const struct view_input *input, struct str *out)
@@ -217,12 +218,12 @@ void view_input_summary(const struct view_input *input, struct str *out)
 		str_puts(out, i ? ", " : " of ");
 		text_clean(out, events[i].name, strlen(events[i].name));
 	}
-	put_loss(out, stats->lost_samples, "samples lost");
-	put_loss(out, stats->lost_records, "records lost");
-	put_loss(out, stats->throttled, "times throttled");
-	put_loss(out, stats->truncated_stacks, "stacks cut");
-	put_loss(out, stats->missing_bytes, "bytes of the file missing");
-	put_loss(out, input->info.folded.bad_lines, "lines left out");
+	put_loss(out, stats->lost_samples, "sample", "lost");
+	put_loss(out, stats->lost_records, "record", "lost");
+	put_loss(out, stats->throttled, "time", "throttled");
+	put_loss(out, stats->truncated_stacks, "stack", "cut");
+	put_loss(out, stats->missing_bytes, "byte", "of the file missing");
+	put_loss(out, input->info.folded.bad_lines, "line", "left out");
 }
 
 static void event_json(const struct session_event *event, struct json *json)
