@@ -151,6 +151,8 @@ int resolve_generic(const struct parser *p, const struct name_text *name)
 struct tracepoint_add {
 	const struct parser *p;
 	const struct name_text *name;
+	bool has_id; /* it was looked up already */
+	uint64_t id;
 };
 
 static int add_tracepoint(void *arg, const char *system, const char *name)
@@ -158,8 +160,10 @@ static int add_tracepoint(void *arg, const char *system, const char *name)
 	const struct tracepoint_add *add = arg;
 	struct event event;
 	struct str text = {0};
-	uint64_t id;
-	int r = tracepoint_id(event_env_host(add->p->env), system, name, &id, add->p->err);
+	uint64_t id = add->id;
+	int r = add->has_id ? 0
+			    : tracepoint_id(event_env_host(add->p->env), system, name, &id,
+					    add->p->err);
 
 	/* ftrace's own records (ftrace:function) have no number to open. */
 	if (r < 0)
@@ -179,7 +183,7 @@ static int add_tracepoint(void *arg, const char *system, const char *name)
 int resolve_tracepoint(const struct parser *p, const struct name_text *name)
 {
 	const char *colon = strchr(name->name, ':');
-	struct tracepoint_add add = {p, name};
+	struct tracepoint_add add = {.p = p, .name = name};
 	struct err why = {0};
 	CLEANUP_FREE char *system = NULL;
 	int r;
@@ -195,13 +199,13 @@ int resolve_tracepoint(const struct parser *p, const struct name_text *name)
 	if (!system)
 		return -ENOMEM;
 	if (!strpbrk(name->name, "*?[")) {
-		uint64_t id;
 		char mount[256];
 
 		r = host_tracefs(event_env_host(p->env), mount, sizeof(mount), &why);
 		if (r == 0 &&
-		    tracepoint_id(event_env_host(p->env), system, colon + 1, &id, NULL) < 0)
+		    tracepoint_id(event_env_host(p->env), system, colon + 1, &add.id, NULL) < 0)
 			return -ENOENT;
+		add.has_id = true;
 		if (r == 0)
 			return add_tracepoint(&add, system, colon + 1);
 	} else {
