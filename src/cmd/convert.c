@@ -7,6 +7,7 @@
 #include "cmd/command.h"
 #include "cmd/input.h"
 #include "cmd/option.h"
+#include "profile/gperftools.h"
 #include "profile/pprof.h"
 #include "profile/speedscope.h"
 #include "view/flamegraph.h"
@@ -44,6 +45,11 @@ static int to_folded(const struct conversion *c, struct str *out, struct err *er
 static int to_speedscope(const struct conversion *c, struct str *out, struct err *err)
 {
 	return speedscope_write(c->profile, c->title, out, err);
+}
+
+static int to_gperftools(const struct conversion *c, struct str *out, struct err *err)
+{
+	return gperftools_write(c->profile, c->folded.value, out, err);
 }
 
 /* The level of processes below the root, when the profile knows them. */
@@ -123,9 +129,13 @@ struct writer {
 };
 
 static const struct writer writers[] = {
-	{"pprof", true, to_pprof},    {"pprof-raw", true, to_raw_pprof},
-	{"folded", false, to_folded}, {"speedscope", false, to_speedscope},
-	{"svg", false, to_svg},       {"html", false, to_html},
+	{"pprof", true, to_pprof},
+	{"pprof-raw", true, to_raw_pprof},
+	{"folded", false, to_folded},
+	{"speedscope", false, to_speedscope},
+	{"svg", false, to_svg},
+	{"html", false, to_html},
+	{"gperftools", true, to_gperftools},
 };
 
 static const struct {
@@ -140,6 +150,7 @@ static const struct {
 	{".speedscope.json", "speedscope"},
 	{".svg", "svg"},
 	{".html", "html"},
+	{".prof", "gperftools"},
 };
 
 static const struct writer *find_writer(const char *name)
@@ -159,7 +170,8 @@ static int choose_writer(const struct convert_options *o, const struct writer **
 		*ret = find_writer(o->to);
 		return *ret ? 0
 			    : err_set(err, -EINVAL,
-				      "--to %s: pprof, pprof-raw, folded, speedscope, svg or html",
+				      "--to %s: pprof, pprof-raw, folded, speedscope, svg, html or "
+				      "gperftools",
 				      o->to);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
@@ -172,13 +184,14 @@ static int choose_writer(const struct convert_options *o, const struct writer **
 	}
 	return err_set(err, -EINVAL,
 		       "%s: the ending does not tell a format (.pb.gz .pb .folded .txt "
-		       ".speedscope.json); say --to",
+		       ".speedscope.json .svg .html .prof); say --to",
 		       o->output);
 }
 
 static int choose_input(const struct convert_options *o, struct input_options *ret, struct err *err)
 {
-	static const enum input_format formats[] = {INPUT_RECORDING, INPUT_PPROF, INPUT_FOLDED};
+	static const enum input_format formats[] = {INPUT_RECORDING, INPUT_PPROF, INPUT_FOLDED,
+						    INPUT_LEGACY};
 
 	ret->max_bytes = o->max_bytes;
 	ret->collect = (struct collect_options){
@@ -196,7 +209,7 @@ static int choose_input(const struct convert_options *o, struct input_options *r
 			ret->format = formats[i];
 			return 0;
 		}
-	return err_set(err, -EINVAL, "--from %s: recording, pprof or folded", o->from);
+	return err_set(err, -EINVAL, "--from %s: recording, pprof, folded or legacy", o->from);
 }
 
 static int choose_root(const char *name, enum folded_root *ret, struct err *err)
@@ -245,8 +258,8 @@ static int deliver(const struct command *self, const char *path, const struct wr
 	}
 	if (writer->binary && isatty(STDOUT_FILENO))
 		return cmd_failf(
-			self,
-			"standard output is a terminal; pprof is not for reading: say -o FILE");
+			self, "standard output is a terminal; %s is not for reading: say -o FILE",
+			writer->name);
 	return cmd_write_stdout(self, str_text(text), text->len);
 }
 
@@ -306,23 +319,24 @@ static const struct option_spec convert_specs[] = {
 	 .help = "The file to write; - is standard output. Its ending chooses the format: .pb.gz "
 		 "and .pprof "
 		 "pprof, .pb pprof without gzip, .folded, .collapsed and .txt folded stacks, "
-		 ".speedscope.json speedscope, .svg and .html flame graphs.",
+		 ".speedscope.json speedscope, .svg and .html flame graphs, "
+		 ".prof gperftools.",
 	 .offset = offsetof(struct convert_options, output),
 	 .complete = "@file"},
 	{.kind = OPTION_TEXT,
 	 .name = "to",
 	 .arg = "NAME",
 	 .help = "The format to write, whatever OUT is called: pprof, pprof-raw, folded, "
-		 "speedscope, svg or html.",
+		 "speedscope, svg, html or gperftools.",
 	 .offset = offsetof(struct convert_options, to),
-	 .complete = "pprof pprof-raw folded speedscope svg html"},
+	 .complete = "pprof pprof-raw folded speedscope svg html gperftools"},
 	{.kind = OPTION_TEXT,
 	 .name = "from",
 	 .arg = "NAME",
-	 .help = "The format of the input, when its content should not be asked: recording, pprof "
-		 "or folded.",
+	 .help = "The format of the input, when its content should not be asked: recording, pprof, "
+		 "folded or legacy.",
 	 .offset = offsetof(struct convert_options, from),
-	 .complete = "recording pprof folded"},
+	 .complete = "recording pprof folded legacy"},
 	OPT_SIZE(0, "max-size", "SIZE", struct convert_options, max_bytes,
 		 "How much a compressed file, a pprof message or a pipe may hold (256M)."),
 	OPT_HEADING("Recordings"),
@@ -334,7 +348,7 @@ static const struct option_spec convert_specs[] = {
 	OPT_FLAG(0, "cpu", struct convert_options, cpu, "Keep the CPU as a label."),
 	OPT_FLAG(0, "no-symbols", struct convert_options, no_symbols,
 		 "Keep addresses alone, for a reader that has the objects."),
-	OPT_HEADING("Folded stacks and flame graphs"),
+	OPT_HEADING("Folded stacks, flame graphs and gperftools"),
 	OPT_TEXT(0, "value", "TYPE", struct convert_options, value,
 		 "The value to count (samples, cpu, alloc_space ...); the profile's default when "
 		 "not said."),
@@ -359,7 +373,9 @@ const struct command command_convert = {
 		   "or, with -, "
 		   "from standard input, and writes it in another format. What the input is "
 		   "follows from its "
-		   "content; gzip and zstd are taken off.\n\n"
+		   "content; gzip and zstd are taken off. Profiles from before pprof are read "
+		   "too: CPU profiles of gperftools, and the text of heap, contention, thread and "
+		   "goroutine profiles of tcmalloc, Go and Java.\n\n"
 		   "pprof keeps everything: labels, all values, addresses, mappings with build "
 		   "ids, inlined "
 		   "functions and source lines. Folded stacks keep names and one value, equal "
@@ -367,6 +383,9 @@ const struct command command_convert = {
 		   "A folded input with two counts on every line (a difference of two profiles) "
 		   "becomes a "
 		   "profile with the values before and after.\n\n"
+		   "gperftools is the symbolized CPU profile that google-pprof reads: names and "
+		   "one value, the samples when --value does not say another; functions without "
+		   "an address of their own get an invented one.\n\n"
 		   "Lines of folded text without a count are left out and counted in a warning. "
 		   "Nothing is "
 		   "written when the input is damaged.",
@@ -375,7 +394,9 @@ const struct command command_convert = {
 		    "culprit convert cpu.pb.gz -o cpu.folded --annotate\n"
 		    "\tone line per stack, kernel frames marked\n"
 		    "stackcollapse-perf.pl out.perf | culprit convert - --to pprof > out.pb.gz\n"
-		    "\tfrom a pipe to a pipe\n",
+		    "\tfrom a pipe to a pipe\n"
+		    "culprit convert perf.data -o app.prof\n"
+		    "\tthen google-pprof --text app.prof\n",
 	.exits =
 		"0 done, 1 failure, 3 written, but the recording is cut or damaged and ends early.",
 	.options = convert_specs,

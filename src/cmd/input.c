@@ -8,6 +8,7 @@
 #include "base/compress.h"
 #include "base/file.h"
 #include "base/util.h"
+#include "profile/legacy.h"
 #include "profile/pprof.h"
 
 /* The bytes of an input: mapped when it is a regular file, else read into memory. */
@@ -37,6 +38,8 @@ const char *input_format_name(enum input_format format)
 		return "pprof";
 	case INPUT_FOLDED:
 		return "folded";
+	case INPUT_LEGACY:
+		return "legacy";
 	default:
 		return "unknown";
 	}
@@ -134,17 +137,6 @@ static const char *foreign_format(const struct content *content, unsigned min_le
 		 "ELF",
 		 4, "an ELF object"},
 		{"FLR\0", 4, "a Java Flight Recorder recording"},
-		{"heap profile:", 13, "a text heap profile of gperftools or an old Go"},
-		{"--- heap", 8, "a text heap profile"},
-		{"--- contention", 14, "a text contention profile"},
-		{"--- threadz", 11, "a text thread profile"},
-		{"goroutine profile:", 18, "a text goroutine profile"},
-		{"threadcreate profile:", 21, "a text thread profile"},
-		{"\0\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0", 16, "a binary CPU profile of gperftools"},
-		{"\0\0\0\0\3\0\0\0\0\0\0\0", 12, "a binary CPU profile of gperftools"},
-		{"\0\0\0\0\0\0\0\0\0\0\0\3\0\0\0\0", 16, "a binary CPU profile of gperftools"},
-		{"\0\0\0\0\0\0\0\3\0\0\0\0", 12, "a binary CPU profile of gperftools"},
-		{"\0\0\0\0\3\0\0\0\1\0\0\0", 12, "a binary CPU profile of Java"},
 		{"PeriodType:", 11, "the text of pprof -raw"},
 		{"{", 1, "JSON"},
 		{"<", 1, "XML or HTML"},
@@ -161,6 +153,8 @@ static enum input_format detect(const struct content *content)
 {
 	if (content->folder || is_recording(content->data, content->size))
 		return INPUT_RECORDING;
+	if (legacy_detect(content->data, content->size))
+		return INPUT_LEGACY;
 	/* Stacks may begin with <closure> or {lambda}: only long signs count before a look. */
 	if (foreign_format(content, 8))
 		return INPUT_DETECT;
@@ -177,7 +171,8 @@ static int unknown_format(const struct content *content, struct err *err)
 
 	if (content->size == 0)
 		return err_set(err, -ENODATA, "%s: is empty", content->name);
-	return err_set(err, -EBADMSG, "%s: %s%s; perf.data, pprof and folded stacks can be read",
+	return err_set(err, -EBADMSG,
+		       "%s: %s%s; perf.data, pprof, gperftools and folded stacks can be read",
 		       content->name, foreign ? "this is " : "unknown format",
 		       foreign ? foreign : "");
 }
@@ -196,6 +191,9 @@ static int read_content(const struct content *content, const struct input_option
 		break;
 	case INPUT_FOLDED:
 		r = folded_read(content->data, content->size, profile, &info->folded, &words);
+		break;
+	case INPUT_LEGACY:
+		r = legacy_read(content->data, content->size, profile, &words);
 		break;
 	case INPUT_RECORDING:
 		r = input_recording(content->path, content->owned,

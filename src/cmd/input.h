@@ -17,6 +17,7 @@ enum input_format {
 	INPUT_RECORDING,
 	INPUT_PPROF,
 	INPUT_FOLDED,
+	INPUT_LEGACY, /* of gperftools, old Go, Java: profile/legacy.h */
 };
 
 #define INPUT_MAX_BYTES (UINT64_C(256) << 20)
@@ -46,7 +47,7 @@ struct input_info {
 int input_profile(const char *path, const struct input_options *options, struct profile *ret,
 		  struct input_info *ret_info, struct err *err);
 
-/* "recording", "pprof", "folded". */
+/* "recording", "pprof", "folded", "legacy". */
 const char *input_format_name(enum input_format format);
 
 struct command;

@@ -26,7 +26,7 @@ check "a pipe to a pipe" bash -c "cat in.folded | '$CULPRIT' convert - --to ppro
 check "compressed folded text" bash -c "gzip -c want.folded | '$CULPRIT' convert - --to folded --annotate | cmp - want.folded"
 check "--from" "$CULPRIT" convert --from folded in.folded -o x.pb.gz
 check_fails "--from that does not fit" 'in.folded: ' "$CULPRIT" convert --from pprof in.folded -o x.pb.gz
-check_fails "unknown --from" 'recording, pprof or folded' "$CULPRIT" convert --from jfr in.folded -o x.pb.gz
+check_fails "unknown --from" 'recording, pprof, folded or legacy' "$CULPRIT" convert --from jfr in.folded -o x.pb.gz
 check_fails "unknown --to" 'pprof, pprof-raw, folded' "$CULPRIT" convert in.folded -o x --to png
 check_fails "an ending that tells nothing" 'say --to' "$CULPRIT" convert in.folded -o x.dat
 check_fails "no output" 'say where to' "$CULPRIT" convert in.folded
@@ -63,6 +63,74 @@ check "a flame graph as HTML" bash -c "'$CULPRIT' convert out.pb.gz -o out.html 
 check "a difference as a flame graph" bash -c "'$CULPRIT' convert diff.folded --to svg | grep -q '</svg>'"
 check "--root names the processes of a flame graph" "$CULPRIT" convert out.pb.gz --root pid -o pid.svg
 
+# Profiles of gperftools, and what google-pprof makes of them.
+check "to gperftools" "$CULPRIT" convert want.folded -o out.prof
+check "--to gperftools" bash -c "'$CULPRIT' convert want.folded --to gperftools | cmp - out.prof"
+check "gperftools back to folded" bash -c "'$CULPRIT' convert out.prof --to folded --value samples | cmp - <(sed 's/_\[[ki]\]//' want.folded)"
+check "--from legacy" bash -c "'$CULPRIT' convert out.prof --from legacy --to folded --value samples | grep -qx 'main;parse 2'"
+printf 'goroutine profile: total 3\n2 @ 0x1001 0x2001\n#\t0x1000\tmain.wait+0x10\t/src/main.go:7\n#\t0x2000\tmain.main+0x20\t/src/main.go:3\n\n1 @ 0x2001\n' >go.txt
+printf 'main.main 1\nmain.main;main.wait 2\n' >go.want
+check "goroutines of Go, with names" bash -c "'$CULPRIT' convert go.txt --to folded | cmp - go.want"
+
+# Self and total of every function in folded text, names cut as google-pprof cuts them.
+functions_of_folded() {
+	perl -ne '
+		chomp; my ($stack, $n) = /^(.*) (\d+)$/ or die; my %seen; my @names = split /;/, $stack;
+		for (@names) {
+			1 while s/\([^()]*\)(\s*const)?//; s/<[0-9a-f]*>$//; 1 while s/<[^<>]*>//;
+			s/^.*\s(\w+::)/$1/; $total{$_} += $n unless $seen{$_}++;
+		}
+		$self{$names[-1]} += $n;
+		END { printf "%d %d %s\n", $self{$_} // 0, $total{$_}, $_ for sort keys %total }' | sort
+}
+functions_of_google() { # FILE
+	google-pprof --text "$1" 2>google.err | perl -ne 'print "$1 $2 $3\n" if /^\s*(\d+)\s+\S+%\s+\S+%\s+(\d+)\s+\S+% (.*)$/' | sort
+}
+same_in_google() { # NAME FILE VALUE
+	"$CULPRIT" convert "$2" -o google.prof --value "$3" &&
+		"$CULPRIT" convert "$2" --to folded --value "$3" --root none | functions_of_folded >ours &&
+		functions_of_google google.prof >theirs && [ -s theirs ] || {
+		not_ok "$1" "$(cat google.err)"
+		return
+	}
+	check "$1" diff ours theirs
+}
+if ! have google-pprof || ! have perl || ! have objdump; then
+	skip "google-pprof reads what is written" "needs google-pprof, perl and objdump"
+else
+	same_in_google "google-pprof: totals of every function" want.folded samples
+	printf 'main;one;two 4\n' >single.folded
+	same_in_google "google-pprof: a single stack keeps its second frame" single.folded samples
+	printf 'main;ns::operator--(int);b 4\nmain;[kernel];<x> 2\n  ;c 1\n' >odd.folded
+	"$CULPRIT" convert odd.folded -o odd.prof
+	check "google-pprof: names of dashes" bash -c "google-pprof --text odd.prof 2>/dev/null | grep -q 'ns::operator- -$'"
+	check "and back" bash -c "'$CULPRIT' convert odd.prof --to folded --value samples | grep -qxF 'main;ns::operator--(int);b 4'"
+	if [ -z "$data" ]; then
+		skip "google-pprof: real profiles" "no CULPRIT_TEST_DATA"
+	else
+		for file in "$data"/sampling/pprof/parca/*.pb.gz; do
+			"$CULPRIT" convert "$file" -o real.pb >/dev/null 2>&1 || continue
+			"$CULPRIT" convert "$file" --to folded --value samples >/dev/null 2>&1 || continue
+			same_in_google "google-pprof: ${file##*/}" "$file" samples
+		done
+	fi
+fi
+if [ -z "$data" ]; then
+	skip "legacy profiles of other programs" "no CULPRIT_TEST_DATA"
+else
+	count=0
+	wrong=
+	for file in "$data"/sampling/pprof/*.{cpu,heap,thread,contention} "$data"/profiles/google_pprof/pprof-or-legacy/*; do
+		case $file in *no_samples_type | *.crash | */internal__proftest*) continue ;; esac
+		count=$((count + 1))
+		"$CULPRIT" convert "$file" -o legacy.pb 2>error && "$CULPRIT" convert legacy.pb --to folded >/dev/null || wrong="$wrong $file: $(cat error)"
+	done
+	if [ -z "$wrong" ] && [ "$count" -gt 10 ]; then ok "$count legacy profiles of other programs"; else not_ok "legacy profiles of other programs" "$count read, wrong:$wrong"; fi
+fi
+printf '\0\0\0\0\3\0\0\0\0\0\0\0\20\47\0\0\0\0\0\0\1\0\0\0\377\0\0\0' >cut.cpu
+check_fails "a cut CPU profile" 'record at byte 20 of the CPU profile is cut off' "$CULPRIT" convert cut.cpu -o cut.pb
+check_fails "a difference below 0 is no profile of counts" 'negative' bash -c "printf 'heap profile: 1: 2 [1: 2] @ heapprofile\n-1: -2 [0: 0] @ 0x1\n' | '$CULPRIT' convert - -o x.prof"
+
 # Damaged input: one line, status 1, nothing written.
 : >empty
 head -c 5000 /dev/urandom >random
@@ -71,7 +139,7 @@ check_fails "random bytes" 'random: ' "$CULPRIT" convert random -o x.pb
 check_fails "a directory" 'directory' "$CULPRIT" convert . -o x.pb
 check_fails "a missing file" 'No such file' "$CULPRIT" convert missing -o x.pb
 check_fails "an ELF object" 'ELF' "$CULPRIT" convert "$CULPRIT" -o x.pb
-check_fails "a legacy profile" 'text heap profile' bash -c "echo 'heap profile: 1: 2 [3: 4] @ heap/5' | '$CULPRIT' convert - -o x.pb"
+check_fails "a damaged legacy profile" 'line 2: no sample of a heap profile' bash -c "printf 'heap profile: 1: 2 [3: 4] @ heap/5\nx\n' | '$CULPRIT' convert - -o x.pb"
 check "names that look like JSON or XML" bash -c "printf '<a>;b 1\n{x};y 2\n' | '$CULPRIT' convert - --to folded | grep -qx '{x};y 2'"
 check_fails "JSON" 'JSON' "$CULPRIT" convert out.speedscope.json -o x.pb
 check_fails "two messages in a row" 'two profiles one after the other' bash -c "cat out.pb out.pb | '$CULPRIT' convert - -o x.pb"
