@@ -1,0 +1,142 @@
+/* Finding tables, events and nodes; the names that people and other tools use for events. */
+#include "events/topdown.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/str.h"
+#include "base/util.h"
+
+const struct topdown_table *topdown_table_find(const char *cpu)
+{
+	size_t len = strlen(cpu);
+
+	for (size_t i = 0; i < topdown_tables_len && len > 0; i++)
+		for (const char *at = topdown_tables[i].cpus; *at; at += strspn(at, " ")) {
+			size_t word = strcspn(at, " ");
+
+			if (word == len && strncasecmp(at, cpu, len) == 0)
+				return &topdown_tables[i];
+			at += word;
+		}
+	return NULL;
+}
+
+int topdown_event_find(const struct topdown_table *table, const char *name)
+{
+	size_t low = 0, high = table->event_count;
+
+	while (low < high) { /* sorted by the compiler of the tables */
+		size_t middle = (low + high) / 2;
+		int order = strcmp(name, table->events[middle].name);
+
+		if (order == 0)
+			return (int)middle;
+		if (order < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return -1;
+}
+
+int topdown_node_find(const struct topdown_table *table, const char *name)
+{
+	for (size_t i = 0; i < table->node_count; i++)
+		if (strcasecmp(table->nodes[i].name, name) == 0)
+			return (int)i;
+	return -1;
+}
+
+/* "cpu_core/NAME,cmask=0x6/u" becomes "name:cmask=0x6". */
+static void strip_pmu(char *name)
+{
+	char *slash = strchr(name, '/'), *end = slash ? strrchr(name, '/') : NULL;
+
+	if (!slash || end == slash)
+		return;
+	*end = '\0';
+	memmove(name, slash + 1, strlen(slash + 1) + 1);
+	for (char *c = name; *c; c++)
+		if (*c == ',')
+			*c = ':';
+	if (strncmp(name, "event=", 6) == 0) /* an encoding says nothing about names */
+		name[0] = '\0';
+}
+
+/* Takes ":u", ":k", ":uk", ":ukhH", ":pp" and perf's ":S" and ":D" off the end; not ":c1", ":e1".
+ */
+static void strip_modifiers(char *name)
+{
+	char *colon = strrchr(name, ':');
+
+	if (colon && colon[1 + strspn(colon + 1, "ukhghpdsi")] == '\0')
+		*colon = '\0';
+}
+
+/* ":cmask=0x6" and ":cmask=6" are ":c6"; ":edge", ":edge=1" are ":e1". */
+static void shorten_terms(char *name, size_t size)
+{
+	char copy[256], *save = NULL;
+	unsigned long long number;
+	size_t len = 0;
+
+	snprintf(copy, sizeof(copy), "%s", name);
+	for (char *part = strtok_r(copy, ":", &save); part; part = strtok_r(NULL, ":", &save)) {
+		const char *value = "";
+
+		if (str_prefix(part, "name=", NULL))
+			continue;
+		if (str_prefix(part, "cmask=", &value) && parse_u64(value, 0, &number) == 0)
+			len += (size_t)snprintf(name + len, size - len, ":c%llu", number);
+		else if (strcmp(part, "edge") == 0 || strcmp(part, "edge=1") == 0)
+			len += (size_t)snprintf(name + len, size - len, ":e1");
+		else
+			len += (size_t)snprintf(name + len, size - len, "%s%s", len ? ":" : "",
+						part);
+		if (len >= size)
+			len = size - 1;
+	}
+}
+
+static int find_alias(const struct topdown_table *table, const char *name, unsigned *ret_factor)
+{
+	for (size_t i = 0; i < table->alias_count; i++)
+		if (strcmp(table->aliases[i].name, name) == 0) {
+			*ret_factor = table->aliases[i].factor;
+			return topdown_event_find(table, table->aliases[i].event);
+		}
+	*ret_factor = 1;
+	return topdown_event_find(table, name);
+}
+
+int topdown_event_match(const struct topdown_table *table, const char *text, unsigned *ret_factor)
+{
+	char name[256];
+	int found;
+
+	*ret_factor = 1;
+	if (strlen(text) >= sizeof(name))
+		return -1;
+	for (size_t i = 0; i <= strlen(text); i++)
+		name[i] = (char)tolower((unsigned char)text[i]);
+	strip_pmu(name);
+	found = find_alias(table, name, ret_factor);
+	if (found < 0) {
+		strip_modifiers(name);
+		found = find_alias(table, name, ret_factor);
+	}
+	if (found < 0) {
+		shorten_terms(name, sizeof(name));
+		found = find_alias(table, name, ret_factor);
+	}
+	return found;
+}
+
+double topdown_shown(double share)
+{
+	return share < 0 ? 0 : share > 1 ? 1 : share;
+}
