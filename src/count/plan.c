@@ -627,5 +627,7 @@ void counters_probe(const struct counter_ops *ops, void *ctx, bool user_only,
 	cycles = count_running(&p, PERF_COUNT_HW_CPU_CYCLES, user_only, &ret->status);
 	if (ret->any == 0 && cycles > 0) /* no branch event on this CPU: instructions will do */
 		ret->any = count_running(&p, PERF_COUNT_HW_INSTRUCTIONS, user_only, &ret->status);
+	if (ret->any > 0)
+		ret->status = 0;
 	ret->cycles_extra = ret->any > 0 && cycles > ret->any;
 }

@@ -82,7 +82,7 @@ struct event {
 	bool levels_given; /* any of u k h */
 
 	/* where it may be opened */
-	bool core; /* a counter of the CPU core: follows tasks, competes for counters */
+	bool core;           /* a counter of the CPU core: follows tasks, competes for counters */
 	struct cpuset *cpus; /* the only CPUs: one per package (uncore) or the PMU's; NULL: all */
 	bool uncore;         /* counts a package, not a task: system-wide only, on cpus */
 	bool partial;        /* a core PMU that not all CPUs have (hybrid) */

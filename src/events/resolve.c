@@ -292,17 +292,19 @@ int resolve_sysfs(const struct parser *p, const struct name_text *name)
 
 /* --- vendor names ---------------------------------------------------------------------------- */
 
-static int add_vendor_terms(const struct parser *p, const struct vendor_event *found,
-			    const struct name_text *name)
+/* One entry of the vendor's files on every PMU it belongs to; *added counts them. */
+static int add_vendor_terms(const struct parser *p, struct pmu_set *set,
+			    const struct vendor_event *found, const struct name_text *name,
+			    int *added)
 {
-	struct pmu_set *set;
-	int added = 0, r = event_env_pmus(p->env, &set, p->err);
+	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < set->pmus.len; i++) {
 		struct pmu *pmu = &set->pmus.data[i];
 		struct event event;
 		struct cpuset cpus;
 		CLEANUP_FREE char *renamed = NULL;
+		struct str text = {0};
 
 		if (found->pmu[0] ? !pmu_matches(pmu, found->pmu) : !pmu->core)
 			continue;
@@ -313,15 +315,37 @@ static int add_vendor_terms(const struct parser *p, const struct vendor_event *f
 		event.attr.type = pmu->type;
 		event_set_pmu(&event, set, pmu, &cpus);
 		r = pmu_terms_apply(p, pmu, found->terms, SIZE_MAX, found->table, &event, &renamed);
+		if (event.partial)
+			str_printf(&text, "%s/%s/%s", pmu->name, name->name, name->letters);
+		else
+			str_puts(&text, name->whole);
 		if (r == 0)
-			r = event_add_modified(p, &event, name->whole, pmu->name, event.unit,
+			r = str_status(&text);
+		if (r == 0)
+			r = event_add_modified(p, &event, str_text(&text), pmu->name, event.unit,
 					       name->letters, name->letters_pos);
+		str_fini(&text);
 		free(event.unit);
-		added++;
+		++*added;
 	}
+	return r;
+}
+
+static int add_vendor_entries(const struct parser *p, struct vendor *vendor,
+			      struct vendor_event *found, const struct name_text *name)
+{
+	struct pmu_set *set;
+	char first[64];
+	int added = 0, r = event_env_pmus(p->env, &set, p->err);
+
+	snprintf(first, sizeof(first), "%s", found->pmu);
+	do {
+		if (r == 0)
+			r = add_vendor_terms(p, set, found, name, &added);
+	} while (r == 0 && vendor_next(vendor, found));
 	if (r == 0 && !added)
 		return err_set(p->err, -ENOENT,
-			       "it belongs to the PMU '%s', which this machine lacks", found->pmu);
+			       "it belongs to the PMU '%s', which this machine lacks", first);
 	return r;
 }
 
@@ -343,7 +367,7 @@ int resolve_vendor(const struct parser *p, const struct name_text *name)
 		return r;
 	}
 	if (!found.attr)
-		return add_vendor_terms(p, &found, name);
+		return add_vendor_entries(p, vendor, &found, name);
 	r = event_env_pmus(p->env, &set, p->err);
 	if (r < 0)
 		return r;

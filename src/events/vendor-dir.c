@@ -21,7 +21,7 @@
 
 struct scan {
 	struct vendor_files *files;
-	const struct host_cpu_model *model; /* NULL: take files of any CPU (--cpu chose them) */
+	const struct host_cpu_model *model; /* NULL: files of any CPU, the map chose them */
 	unsigned count;
 };
 
@@ -238,8 +238,13 @@ static int read_map(struct scan *scan, const char *dir, const struct host_cpu_mo
 int vendor_files_read(struct vendor_files *files, const char *dir,
 		      const struct host_cpu_model *model, const char *cpu, struct err *err)
 {
-	struct scan scan = {.files = files, .model = cpu ? NULL : model};
-	int r = read_map(&scan, dir, model, cpu, err);
+	/* --cpu without a map still tells which of Arm's files are meant; others name no CPU. */
+	struct host_cpu_model named = {.known = true, .midr = cpu ? host_arm_midr(cpu) : 0};
+	struct scan scan = {.files = files, .model = cpu ? &named : model};
+	int r;
+
+	named.vendor = named.midr ? CPU_VENDOR_ARM : CPU_VENDOR_UNKNOWN;
+	r = read_map(&scan, dir, model, cpu, err);
 
 	if (r < 0)
 		return r;

@@ -214,40 +214,67 @@ static const char *keep(struct vendor_files *files, const char *text)
 	return text[0] ? arena_strndup(&files->arena, text, strlen(text)) : "";
 }
 
+static int fill_event(struct document *d, const char *pmu, const char *terms,
+		      struct file_event *ret)
+{
+	struct vendor_files *files = d->files;
+	const struct fields *f = &d->fields;
+
+	*ret = (struct file_event){
+		.name = keep(files, f->text[F_NAME]),
+		.description = keep(files, f->text[F_BRIEF][0]   ? f->text[F_BRIEF]
+					   : f->text[F_TITLE][0] ? f->text[F_TITLE]
+								 : f->text[F_DESCRIPTION]),
+		.counters = keep(files, f->text[F_COUNTER]),
+		.pmu = keep(files, pmu),
+		.terms = keep(files, terms),
+		.table = d->table,
+		.deprecated = f->text[F_DEPRECATED][0] == '1',
+	};
+	return !ret->name || !ret->description || !ret->counters || !ret->pmu || !ret->terms
+		       ? -ENOMEM
+		       : 0;
+}
+
+/* The first entry of a name is found; others of the same name hang behind it, one for each PMU. */
 static int add_event(struct document *d)
 {
 	struct vendor_files *files = d->files;
 	const struct fields *f = &d->fields;
 	struct str terms = {0};
-	struct file_event event = {0};
+	struct file_event event;
 	char key[FIELD_BYTES], pmu[64];
+	uint32_t found, id = (uint32_t)files->events.len;
 	uint64_t hash;
-	int r = 0;
+	int r;
 
-	if (f->text[F_NAME][0] == '\0' || files->events.len >= EVENTS_LIMIT)
+	if (f->text[F_NAME][0] == '\0' || files->events.len >= EVENTS_LIMIT ||
+	    !make_terms(f, &terms)) {
+		str_fini(&terms);
 		return 0;
+	}
+	unit_pmu(f->text[F_UNIT], pmu, sizeof(pmu));
+	if (pmu[0] == '\0')
+		snprintf(pmu, sizeof(pmu), "%s", d->pmu);
 	canonical(f->text[F_NAME], key, sizeof(key));
 	hash = hash_bytes(key, strlen(key));
-	if (hash_index_find(&files->index, hash, same_name, files, key) != HASH_NONE)
-		return 0;
-	if (make_terms(f, &terms)) {
-		unit_pmu(f->text[F_UNIT], pmu, sizeof(pmu));
-		event.name = keep(files, f->text[F_NAME]);
-		event.description = keep(files, f->text[F_BRIEF][0]   ? f->text[F_BRIEF]
-						: f->text[F_TITLE][0] ? f->text[F_TITLE]
-								      : f->text[F_DESCRIPTION]);
-		event.counters = keep(files, f->text[F_COUNTER]);
-		event.pmu = keep(files, pmu[0] ? pmu : d->pmu);
-		event.terms = keep(files, str_text(&terms));
-		event.table = d->table;
-		event.deprecated = f->text[F_DEPRECATED][0] == '1';
-		r = !event.name || !event.description || !event.counters || !event.pmu ||
-				    !event.terms || str_status(&terms) < 0
-			    ? -ENOMEM
-			    : vec_push(&files->events, event);
-		if (r == 0)
-			r = hash_index_add(&files->index, hash, (uint32_t)files->events.len - 1);
+	found = hash_index_find(&files->index, hash, same_name, files, key);
+	for (uint32_t at = found; at != HASH_NONE; at = files->events.data[at].next - 1) {
+		found = at;
+		if (strcmp(files->events.data[at].pmu, pmu) == 0) {
+			str_fini(&terms);
+			return 0;
+		}
+		if (files->events.data[at].next == 0)
+			break;
 	}
+	r = str_status(&terms) < 0 ? -ENOMEM : fill_event(d, pmu, str_text(&terms), &event);
+	if (r == 0)
+		r = vec_push(&files->events, event);
+	if (r == 0 && found != HASH_NONE)
+		files->events.data[found].next = id + 1;
+	else if (r == 0)
+		r = hash_index_add(&files->index, hash, id);
 	str_fini(&terms);
 	return r;
 }

@@ -11,6 +11,7 @@
 struct file_event { /* all texts live in the arena */
 	const char *name, *description, *counters, *table, *pmu, *terms;
 	bool deprecated;
+	uint32_t next; /* the same name for another PMU: its index and one, 0 none */
 };
 
 struct vendor_files {

@@ -76,6 +76,7 @@ static void fill(const struct file_event *from, struct vendor_event *to)
 		.pmu = from->pmu,
 		.terms = from->terms,
 		.deprecated = from->deprecated,
+		.next = from->next,
 	};
 }
 
@@ -97,6 +98,14 @@ int vendor_find(struct vendor *vendor, const char *name, struct vendor_event *re
 	if (r < 0)
 		return err_set(err, r, "%s", vendor->pfm_why.text);
 	return pfm_find(vendor->pfm, name, ret, err);
+}
+
+bool vendor_next(struct vendor *vendor, struct vendor_event *event)
+{
+	if (event->next == 0 || event->next > vendor->files.events.len)
+		return false;
+	fill(&vendor->files.events.data[event->next - 1], event);
+	return true;
 }
 
 int vendor_each(struct vendor *vendor, int (*fn)(void *arg, const struct vendor_event *event),

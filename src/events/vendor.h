@@ -26,6 +26,7 @@ struct vendor_event {
 		terms; /* "event=0xd1,umask=0x08": to be laid out by the PMU's format; NULL: attr */
 	const struct perf_event_attr *attr; /* complete (libpfm4); NULL: terms */
 	bool deprecated;
+	uint32_t next; /* for vendor_next() */
 };
 
 struct vendor_options {
@@ -47,6 +48,10 @@ void vendor_free(struct vendor *vendor);
  * why an attribute is wrong (-EINVAL).
  */
 int vendor_find(struct vendor *vendor, const char *name, struct vendor_event *ret, struct err *err);
+
+/* The same name for another PMU (the other kind of core of a hybrid CPU): true and *event replaced.
+ */
+bool vendor_next(struct vendor *vendor, struct vendor_event *event);
 
 /* Every event, each with its unit masks, once. fn's negative return stops and is returned. */
 int vendor_each(struct vendor *vendor, int (*fn)(void *arg, const struct vendor_event *event),

@@ -79,16 +79,14 @@ static void set_core_types(const struct host *host, struct host_topology *topolo
 		   read_set(host, "/sys/bus/event_source/devices/cpu_atom/cpus", &atom) == 0;
 	int most = -1, least = INT_MAX;
 
-	vec_for_each(&topology->cpus, cpu)
-	{
+	vec_for_each(&topology->cpus, cpu) {
 		if (cpu->capacity >= 0) {
 			most = MAX(most, cpu->capacity);
 			least = MIN(least, cpu->capacity);
 		}
 	}
 	topology->hybrid = x86 || (most >= 0 && least < most);
-	vec_for_each(&topology->cpus, cpu)
-	{
+	vec_for_each(&topology->cpus, cpu) {
 		if (!topology->hybrid)
 			cpu->type = CORE_TYPE_UNIFORM;
 		else if (x86)

@@ -105,6 +105,9 @@ void host_cpu_model_read(const struct host *host, struct host_cpu_model *ret);
 /* The short name for a model, or NULL. Intel client parts with two core types give the P-core. */
 const char *host_cpu_uarch(const struct host_cpu_model *model);
 
+/* The MIDR (variant and revision 0) of an Arm core by its short name, 0 when it is none. */
+uint64_t host_arm_midr(const char *uarch);
+
 /* --- limits and rights ----------------------------------------------------------------------- */
 
 struct host_number host_perf_paranoid(const struct host *host);          /* -1..4 */

@@ -2,6 +2,8 @@
  * Short names of microarchitectures, as --cpu and the tables of events use them. Models from the
  * public mapfiles of the vendors (intel/perfmon mapfile.csv, AMD's PPRs, Arm's part numbers).
  */
+#include <string.h>
+
 #include "base/util.h"
 #include "host/host.h"
 
@@ -60,6 +62,14 @@ static const struct {
 	{0xd0b, "a76"}, {0xd0c, "n1"},  {0xd40, "v1"},  {0xd41, "a78"}, {0xd49, "n2"},
 	{0xd4f, "v2"},  {0xd84, "v3"},  {0xd8e, "n3"},
 };
+
+uint64_t host_arm_midr(const char *uarch)
+{
+	for (size_t i = 0; i < ARRAY_LEN(arm_parts); i++)
+		if (strcmp(arm_parts[i].name, uarch) == 0)
+			return UINT64_C(0x41) << 24 | 0xf << 16 | (uint64_t)arm_parts[i].part << 4;
+	return 0;
+}
 
 static const char *find(const struct range *ranges, size_t count, int model, int stepping)
 {

@@ -74,6 +74,9 @@ static const char *device_hypervisor(const struct host *host)
 		return "hyperv";
 	if (clocks.known && strstr(clocks.value, "xen"))
 		return "xen";
+	compatible = host_line(host, "/proc/device-tree/compatible");
+	if (compatible.known && strstr(compatible.value, "dummy-virt"))
+		return "qemu";
 	return exists(host, "/proc/device-tree/fw-cfg") ? "qemu" : NULL;
 }
 

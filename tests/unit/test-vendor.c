@@ -131,13 +131,21 @@ TEST(hybrid_files_go_to_their_cores)
 	setup(&f, fake_root_hybrid, NULL, false);
 	fake_root_file(&f.files, "/mapfile.csv", mapfile);
 	fake_root_file(&f.files, "/ADL/events/adl_glc.json",
-		       "[{\"EventCode\":\"0x11\",\"EventName\":\"P.ONLY\"}]");
+		       "[{\"EventCode\":\"0x11\",\"EventName\":\"P.ONLY\"},{\"EventCode\":\"0x44\","
+		       "\"EventName\":\"BOTH\"}]");
 	fake_root_file(&f.files, "/ADL/events/adl_grt.json",
-		       "[{\"EventCode\":\"0x22\",\"EventName\":\"E.ONLY\"}]");
+		       "[{\"EventCode\":\"0x22\",\"EventName\":\"E.ONLY\"},{\"EventCode\":\"0x33\","
+		       "\"EventName\":\"BOTH\"}]");
 	EXPECT_INT(parse(&f, "p.only,e.only"), 0);
 	ASSERT(f.list.events.len == 2);
 	EXPECT(at(&f, 0)->attr.type == 4 && at(&f, 0)->partial);
 	EXPECT(at(&f, 1)->attr.type == 10 && at(&f, 1)->attr.config == 0x22);
+	EXPECT_INT(parse(&f, "both:u"), 0);
+	ASSERT(f.list.events.len == 2);
+	EXPECT(at(&f, 0)->attr.type == 4 && at(&f, 0)->attr.config == 0x44);
+	EXPECT(at(&f, 1)->attr.type == 10 && at(&f, 1)->attr.config == 0x33);
+	EXPECT_STR(at(&f, 1)->name, "cpu_atom/both/u");
+	EXPECT(at(&f, 0)->origin == at(&f, 1)->origin);
 	teardown(&f);
 }
 
@@ -187,7 +195,8 @@ TEST(damaged_files_are_told_and_passed_over)
 
 TEST(missing_folder_and_cpu)
 {
-	struct event_env_options options = {.events_dir = "/proc/self/no-such-folder", .no_libpfm = true};
+	struct event_env_options options = {.events_dir = "/proc/self/no-such-folder",
+					    .no_libpfm = true};
 	struct event_list list = {0};
 	struct event_env *env;
 	struct fixture f;
