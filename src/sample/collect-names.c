@@ -127,6 +127,9 @@ static int name_group(void *arg, size_t index)
 	if (r < 0 || !module)
 		return r;
 	group->status = module_status(module);
+	if (!group->status && module_stripped(module))
+		group->status = "stripped: only what it exports has a name; install its debug "
+				"package";
 	for (size_t i = group->first; i < group->first + group->count; i++) {
 		uint64_t address = naming->list[i].address;
 
@@ -207,9 +210,12 @@ static int set_names(struct naming *naming, struct profile *profile, size_t coun
 	return 0;
 }
 
+/* Where most have names, the rest (static functions of a library) needs no words. */
 static size_t group_unnamed(const struct group *group)
 {
-	return group->status ? group->count - group->named : 0;
+	size_t unnamed = group->count - group->named;
+
+	return group->status && unnamed > group->named ? unnamed : 0;
 }
 
 static int compare_unnamed_groups(const void *a, const void *b)
@@ -219,11 +225,22 @@ static int compare_unnamed_groups(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
+/* A status begins with the file's name where it speaks of a file: without " (deleted)". */
+static bool status_has_path(const char *status, const char *path)
+{
+	size_t len = strcspn(status, ":");
+	const char *rest;
+
+	return str_prefix(status, path, NULL) ||
+	       (strncmp(status, path, len) == 0 && str_prefix(path + len, " (deleted)", &rest));
+}
+
 /* The objects with the most unnamed addresses get a line each, the others one together. */
 static void warn_about(struct naming *naming, const struct collect_options *options)
 {
 	size_t objects = 0, addresses = 0;
 	char text[512];
+	bool said;
 
 	qsort(naming->groups.data, naming->groups.len, sizeof(*naming->groups.data),
 	      compare_unnamed_groups);
@@ -238,11 +255,10 @@ static void warn_about(struct naming *naming, const struct collect_options *opti
 			addresses += group_unnamed(group);
 			continue;
 		}
-		/* The status begins with the file's name where it speaks of a file. */
-		snprintf(text, sizeof(text), "%zu addresses stay unnamed: %s%s%s",
-			 group_unnamed(group),
-			 str_prefix(group->status, dso->path, NULL) ? "" : dso->path,
-			 str_prefix(group->status, dso->path, NULL) ? "" : ": ", group->status);
+		said = status_has_path(group->status, dso->path);
+		snprintf(text, sizeof(text), "%zu address%s unnamed: %s%s%s", group_unnamed(group),
+			 group_unnamed(group) == 1 ? " stays" : "es stay", said ? "" : dso->path,
+			 said ? "" : ": ", group->status);
 		options->warn(options->warn_arg, text);
 	}
 	if (objects == 0)

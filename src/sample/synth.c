@@ -106,13 +106,43 @@ static int put_fork(struct synth *synth, uint32_t pid, uint32_t ppid, uint32_t t
 			  NULL, ids);
 }
 
+/*
+ * Through the process's own root: it may live in another mount namespace. What was deleted or
+ * replaced is still behind map_files, which takes privilege, and exe.
+ */
+static int read_build_id(const struct synth *synth, const struct mmap2_body *map, const char *path,
+			 struct build_id *ret)
+{
+	static const char suffix[] = " (deleted)";
+	size_t len = strlen(path);
+	char full[4096 + 64], link[4096];
+	ssize_t n;
+	int r = -ENOENT;
+
+	if (len < sizeof(suffix) || strcmp(path + len - (sizeof(suffix) - 1), suffix) != 0) {
+		snprintf(full, sizeof(full), "%s/%u/root%s", synth->proc, map->pid, path);
+		r = build_id_read(full, ret, NULL);
+	}
+	if (r < 0) {
+		snprintf(full, sizeof(full), "%s/%u/map_files/%llx-%llx", synth->proc, map->pid,
+			 (unsigned long long)map->addr, (unsigned long long)(map->addr + map->len));
+		r = build_id_read(full, ret, NULL);
+	}
+	if (r < 0) {
+		snprintf(full, sizeof(full), "%s/%u/exe", synth->proc, map->pid);
+		n = readlink(full, link, sizeof(link));
+		if (n == (ssize_t)len && memcmp(link, path, len) == 0)
+			r = build_id_read(full, ret, NULL);
+	}
+	return r;
+}
+
 /* The build id of a mapped file, read once per device and inode. */
 static struct build_id file_build_id(struct synth *synth, const struct mmap2_body *map,
-				     uint32_t pid, const char *path)
+				     const char *path)
 {
 	uint64_t key = hash_pair((uint64_t)map->file.maj << 32 | map->file.min, map->file.ino);
 	struct build_id id = {0};
-	char full[4096 + 64];
 	uint32_t index;
 
 	if (!synth->files)
@@ -121,9 +151,7 @@ static struct build_id file_build_id(struct synth *synth, const struct mmap2_bod
 		return id;
 	if (u64_map_get(&synth->files->ids, key, &index))
 		return synth->files->list.data[index];
-	/* Through the process's own root: it may live in another mount namespace. */
-	snprintf(full, sizeof(full), "%s/%u/root%s", synth->proc, pid, path);
-	if (build_id_read(full, &id, NULL) < 0)
+	if (read_build_id(synth, map, path, &id) < 0)
 		id.size = 0;
 	index = (uint32_t)synth->files->list.len;
 	if (vec_push(&synth->files->list, id) == 0)
@@ -137,7 +165,7 @@ static int put_mmap2(struct synth *synth, struct mmap2_body *map, const char *pa
 	uint16_t misc = PERF_RECORD_MISC_USER;
 
 	if (synth->build_ids) {
-		struct build_id id = file_build_id(synth, map, map->pid, path);
+		struct build_id id = file_build_id(synth, map, path);
 
 		if (id.size > 0) {
 			misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;

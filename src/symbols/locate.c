@@ -17,8 +17,21 @@ struct search {
 	struct str path;       /* the candidate being tried */
 	struct build_id other; /* a file was there, with this build id */
 	bool differs, has_none;
+	bool deleted; /* mapped as "(deleted)": what has its name now is another file */
 	int first_error;
 };
+
+/* Takes " (deleted)" from the end of a mapping's name; whether it was there. */
+static bool cut_deleted(char *path)
+{
+	static const char suffix[] = " (deleted)";
+	size_t len = strlen(path);
+
+	if (len < sizeof(suffix) || strcmp(path + len - (sizeof(suffix) - 1), suffix) != 0)
+		return false;
+	path[len - (sizeof(suffix) - 1)] = '\0';
+	return true;
+}
 
 /* Tries search->path. 0 when it is the file that is wanted. */
 static int try_path(struct search *search, struct elf_file *ret)
@@ -85,14 +98,12 @@ static int try_map_files(struct search *search, int pid, const char *path, struc
 	if (file_read(str_text(&search->path), PROC_FILE_MAX, &text, &size, NULL) < 0)
 		return -ENOENT;
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		char *mapped = maps_path(line), *deleted, *space;
+		char *mapped = maps_path(line), *space;
 		unsigned long long low, high;
 
 		if (!mapped || sscanf(line, "%llx-%llx", &low, &high) != 2)
 			continue;
-		deleted = strstr(mapped, " (deleted)");
-		if (deleted && deleted[10] == '\0')
-			*deleted = '\0';
+		cut_deleted(mapped);
 		space = strchr(line, ' ');
 		if (strcmp(mapped, path) != 0 || !space)
 			continue;
@@ -101,6 +112,25 @@ static int try_map_files(struct search *search, int pid, const char *path, struc
 			break;
 	}
 	return r;
+}
+
+/* Without the right to map_files, a process's own program can still be read. */
+static int try_exe(struct search *search, int pid, const char *path, struct elf_file *ret)
+{
+	const char *root = search->places->root;
+	char link[4096];
+	ssize_t n;
+
+	str_clear(&search->path);
+	str_printf(&search->path, "%s/proc/%d/exe", root, pid);
+	if (str_status(&search->path) < 0)
+		return -ENOMEM;
+	n = readlink(str_text(&search->path), link, sizeof(link) - 1);
+	if (n < 0)
+		return -errno;
+	link[n] = '\0';
+	cut_deleted(link);
+	return strcmp(link, path) == 0 ? try_path(search, ret) : -ENOENT;
 }
 
 static int try_build_id_caches(struct search *search, struct elf_file *ret)
@@ -144,6 +174,11 @@ static void explain(const struct search *search, const char *path, struct str *w
 			   "%s: the file has no build id, recorded %s; it cannot be told whether "
 			   "it is the same",
 			   path, want);
+	} else if (search->deleted && !search->want->size) {
+		str_printf(why,
+			   "%s: was deleted or replaced while it ran, its build id is not known; "
+			   "read the recording while the process lives",
+			   path);
 	} else {
 		int error = search->first_error ? search->first_error : -ENOENT;
 
@@ -165,15 +200,20 @@ static bool in_memory(const char *path)
 static int find_object(struct search *search, const char *path, int pid, struct elf_file *ret)
 {
 	const char *root = search->places->root;
+	/* By its name alone a deleted file cannot be told from what replaced it. */
+	bool by_name = !search->deleted || search->want->size > 0;
 	int r = -ENOENT;
 
 	if (!in_memory(path)) {
 		if (pid > 0 && path[0] == '/') {
-			r = try_printf(search, ret, "%s/proc/%d/root%s", root, pid, path);
+			if (by_name)
+				r = try_printf(search, ret, "%s/proc/%d/root%s", root, pid, path);
 			if (r < 0)
 				r = try_map_files(search, pid, path, ret);
+			if (r < 0)
+				r = try_exe(search, pid, path, ret);
 		}
-		if (r < 0)
+		if (r < 0 && by_name)
 			r = try_printf(search, ret, "%s%s", root, path);
 	}
 	return r < 0 ? try_build_id_caches(search, ret) : r;
@@ -184,14 +224,11 @@ int locate_object(const struct places *places, const struct module_ref *ref, str
 {
 	struct search search = {.places = places, .want = &ref->build_id};
 	char *path = strdup(ref->path ? ref->path : "");
-	size_t len;
 	int r;
 
 	if (!path)
 		return -ENOMEM;
-	len = strlen(path);
-	if (len > 10 && strcmp(path + len - 10, " (deleted)") == 0)
-		path[len - 10] = '\0';
+	search.deleted = cut_deleted(path);
 	r = find_object(&search, path, ref->pid, ret);
 	if (r == 0) {
 		r = str_take(&search.path, ret_path);

@@ -16,6 +16,7 @@ struct module {
 	struct elf_file segments; /* ELF and VDSO: program headers only, closed */
 	char *file, *status;
 	char *identity; /* what makes two modules one */
+	bool stripped;
 	size_t bad_lines;
 };
 

@@ -205,6 +205,8 @@ static int load_opened_elf(const struct symbols *symbols, struct module *module,
 			"%s: no symbols, and no debug file by build id or debuglink: install "
 			"its debug package",
 			module->file ? module->file : "[vdso]");
+	module->stripped = module->file && !separate && !has_symtab(elf) &&
+			   !elf_section_named(elf, ".gnu_debugdata");
 	keep_segments(module, elf);
 	symtab_builder_fini(&builder);
 	elf_close(&debug);
@@ -438,6 +440,11 @@ const char *module_file(const struct module *module)
 const char *module_status(const struct module *module)
 {
 	return module->tab.count ? NULL : module->status ? module->status : "out of memory";
+}
+
+bool module_stripped(const struct module *module)
+{
+	return module->stripped;
 }
 
 size_t module_symbol_count(const struct module *module)

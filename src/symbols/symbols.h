@@ -78,6 +78,8 @@ bool module_lookup(const struct module *module, uint64_t address, struct symbol 
 const char *module_file(const struct module *module);
 /* NULL when there are symbols, else one line: what is missing and what mends it. */
 const char *module_status(const struct module *module);
+/* Only what an ELF file exports has names: it has no symbol table, and no debug file was found. */
+bool module_stripped(const struct module *module);
 /* Number of symbols. */
 size_t module_symbol_count(const struct module *module);
 /* Lines of a perf map or kallsyms that could not be understood. */
