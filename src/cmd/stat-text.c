@@ -156,8 +156,8 @@ static void print_line(const struct stat_job *job, const struct stat_result *res
 	fprintf(job->out, "%s%*s", dim, layout->value, text);
 	if (layout->unit)
 		fprintf(job->out, " %-*s", layout->unit, stat_unit(job, i));
-	fprintf(job->out, "  %-*s%s", layout->name, job->set.events.data[i].name,
-		dim[0] ? "\033[0m" : "");
+	fprintf(job->out, "  %-*s%s", value_has_number(value) ? layout->name : 0,
+		job->set.events.data[i].name, dim[0] ? "\033[0m" : "");
 	print_metrics(job, result, row, i, layout);
 	print_error(job, value, layout);
 	fputc('\n', job->out);

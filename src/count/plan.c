@@ -19,11 +19,9 @@
 #include "base/util.h"
 #include "count/set-internal.h"
 #include "count/set.h"
+#include "count/trial-internal.h"
 
-#define TRIAL_NS \
-	4000         /* long against the kernel's own scheduling of a group, short against a tick */
 #define TOTALS_MAX 8 /* always-on cycles: one per mode in use */
-#define FREE_MAX   32
 
 struct unit {
 	unsigned members[COUNT_GROUP_MAX];
@@ -33,110 +31,13 @@ struct unit {
 
 struct planner {
 	struct count_set *set;
-	const struct counter_ops *ops;
-	void *ctx;
+	struct trial trial;
 	struct count_plan_options options;
 	VEC(struct unit) units;
 	unsigned total_groups[TOTALS_MAX];
 	unsigned totals;
 	VEC(int) held; /* always-on counters stay open while the rest is tried */
 };
-
-static void let_time_pass(struct planner *p)
-{
-	uint64_t end = p->ops->clock(p->ctx) + TRIAL_NS;
-
-	while (p->ops->clock(p->ctx) < end)
-		;
-}
-
-/* Opens events as one group on this thread. The leader's descriptor, or the negative errno and
- * *ret_failed. */
-static int open_group(struct planner *p, const unsigned *members, unsigned len, bool pinned,
-		      bool enabled, int *fds, unsigned *ret_failed)
-{
-	for (unsigned i = 0; i < len; i++) {
-		struct perf_event_attr attr = count_open_attr(&p->set->events.data[members[i]]);
-
-		attr.disabled = i == 0 && !enabled;
-		attr.pinned = i == 0 && pinned;
-		fds[i] = p->ops->open(p->ctx, &attr, 0, -1, i ? fds[0] : -1, 0);
-		if (fds[i] < 0) {
-			int error = fds[i];
-
-			while (i-- > 0)
-				p->ops->close(p->ctx, fds[i]);
-			*ret_failed = i + 1;
-			return error;
-		}
-	}
-	return fds[0];
-}
-
-static void close_group(struct planner *p, const int *fds, unsigned len)
-{
-	while (len-- > 0)
-		p->ops->close(p->ctx, fds[len]);
-}
-
-/* Did this leader run (nearly) all the time it was enabled? */
-static bool did_run(struct planner *p, int fd)
-{
-	uint64_t words[3 + COUNT_GROUP_MAX];
-	int n = p->ops->read(p->ctx, fd, words, ARRAY_LEN(words));
-
-	return n >= 3 && words[2] > 0 && words[2] >= words[1] / 2;
-}
-
-/* Can these events run as one group, beside the always-on ones that are open? */
-static bool group_fits(struct planner *p, const unsigned *members, unsigned len, bool pinned)
-{
-	int fds[COUNT_GROUP_MAX];
-	unsigned failed;
-	bool fits;
-
-	if (len > COUNT_GROUP_MAX || open_group(p, members, len, pinned, false, fds, &failed) < 0)
-		return false;
-	p->ops->enable(p->ctx, fds[0]);
-	let_time_pass(p);
-	fits = did_run(p, fds[0]);
-	close_group(p, fds, len);
-	return fits;
-}
-
-/*
- * Opens all these events at once, each on its own. Those that cannot be opened get their status;
- * the rest tells whether everything fits together.
- */
-static bool all_fit(struct planner *p, const unsigned *members, unsigned len)
-{
-	int fds[4 * COUNT_GROUP_MAX];
-	unsigned failed;
-	bool fits = true;
-
-	len = MIN(len, (unsigned)ARRAY_LEN(fds));
-	for (unsigned i = 0; i < len; i++) {
-		struct count_event *event = &p->set->events.data[members[i]];
-		int r = -1;
-
-		fds[i] = -1;
-		if (event->status < 0)
-			continue;
-		do
-			r = open_group(p, &members[i], 1, false, true, &fds[i], &failed);
-		while (r < 0 && count_event_to_user(event, r));
-		if (r < 0)
-			count_event_fail(event, r);
-	}
-	let_time_pass(p);
-	for (unsigned i = 0; i < len; i++) {
-		if (fds[i] < 0)
-			continue;
-		fits = did_run(p, fds[i]) && fits;
-		p->ops->close(p->ctx, fds[i]);
-	}
-	return fits;
-}
 
 /* A ratio has two halves: the first unit that holds the other half and not yet this one. */
 static bool completes_pair(const struct planner *p, const struct unit *unit,
@@ -241,11 +142,11 @@ static int hold_group(struct planner *p, const unsigned *members, unsigned len)
 	int fds[COUNT_GROUP_MAX];
 	unsigned failed;
 
-	if (open_group(p, members, len, true, true, fds, &failed) < 0)
+	if (trial_open(&p->trial, members, len, true, true, fds, &failed) < 0)
 		return 0;
-	let_time_pass(p);
-	if (!did_run(p, fds[0])) {
-		close_group(p, fds, len);
+	trial_wait(&p->trial);
+	if (!trial_ran(&p->trial, fds[0])) {
+		trial_close(&p->trial, fds, len);
 		return 0;
 	}
 	for (unsigned i = 0; i < len; i++)
@@ -327,7 +228,7 @@ static int open_new_group(struct planner *p, const struct unit *unit)
 	memcpy(members, unit->members, unit->len * sizeof(*members));
 	if (anchor >= 0 && unit->len < COUNT_GROUP_MAX) {
 		members[unit->len] = (unsigned)anchor;
-		if (group_fits(p, members, unit->len + 1, p->options.pinned)) {
+		if (trial_group_fits(&p->trial, members, unit->len + 1, p->options.pinned)) {
 			if (add_group(p, members, unit->len + 1, -1) < 0)
 				return -ENOMEM;
 			group = &p->set->groups.data[p->set->groups.len - 1];
@@ -336,7 +237,7 @@ static int open_new_group(struct planner *p, const struct unit *unit)
 			return 1;
 		}
 	}
-	if (!group_fits(p, unit->members, unit->len, p->options.pinned))
+	if (!trial_group_fits(&p->trial, unit->members, unit->len, p->options.pinned))
 		return 0;
 	return add_group(p, unit->members, unit->len, -1) < 0 ? -ENOMEM : 1;
 }
@@ -357,7 +258,7 @@ static int join_group(struct planner *p, const struct unit *unit)
 			continue;
 		memcpy(members, group->members, len * sizeof(*members));
 		memcpy(members + len, unit->members, unit->len * sizeof(*members));
-		if (!group_fits(p, members, len + unit->len, p->options.pinned))
+		if (!trial_group_fits(&p->trial, members, len + unit->len, p->options.pinned))
 			continue;
 		memcpy(group->members, members, (len + unit->len) * sizeof(*members));
 		group->len = len + unit->len;
@@ -504,7 +405,7 @@ static bool pass_holds(struct planner *p, int pass, const struct unit *unit)
 		len += group->len;
 	}
 	memcpy(members + len, unit->members, unit->len * sizeof(*members));
-	return all_fit(p, members, len + unit->len);
+	return trial_all_fit(&p->trial, members, len + unit->len);
 }
 
 /* Into the first pass that holds it, halves of a ratio one by one when they do not fit together. */
@@ -557,7 +458,7 @@ static int plan_core(struct planner *p)
 		if (p->set->events.data[i].kind == COUNT_CORE && !p->set->events.data[i].partial)
 			core[len++] = i;
 	/* On a hybrid machine the trial would test only the kind of core it happens to run on. */
-	fits = len == 0 || (all_fit(p, core, len) && len <= 4 * COUNT_GROUP_MAX);
+	fits = len == 0 || (trial_all_fit(&p->trial, core, len) && len <= 4 * COUNT_GROUP_MAX);
 	if (make_units(p, COUNT_CORE) < 0)
 		return -ENOMEM;
 	if (fits || p->options.pinned)
@@ -569,7 +470,7 @@ static int plan_core(struct planner *p)
 int count_plan(struct count_set *set, const struct counter_ops *ops, void *ctx,
 	       const struct count_plan_options *options)
 {
-	struct planner p = {.set = set, .ops = ops, .ctx = ctx, .options = *options};
+	struct planner p = {.set = set, .trial = {set, ops, ctx}, .options = *options};
 	int r;
 
 	set->passes = 1;
@@ -583,51 +484,4 @@ int count_plan(struct count_set *set, const struct counter_ops *ops, void *ctx,
 	vec_fini(&p.held);
 	vec_fini(&p.units);
 	return r < 0 ? r : str_status(&set->notes);
-}
-
-/* How many of these can be open and running at once; the descriptors are closed again. */
-static unsigned count_running(struct planner *p, uint64_t config, bool user_only, int *ret_status)
-{
-	struct count_event event = {.kind = COUNT_CORE};
-	struct count_set one = {.events = {.data = &event, .len = 1}};
-	unsigned running = 0, opened = 0, failed;
-	int fds[FREE_MAX];
-
-	p->set = &one;
-	event.attr = (struct perf_event_attr){.type = PERF_TYPE_HARDWARE,
-					      .config = config,
-					      .exclude_kernel = user_only,
-					      .exclude_hv = user_only};
-	for (; opened < FREE_MAX; opened++) {
-		int r = open_group(p, &(unsigned){0}, 1, true, true, &fds[opened], &failed);
-
-		if (r < 0) {
-			*ret_status = opened ? 0 : r;
-			break;
-		}
-		let_time_pass(p);
-		if (!did_run(p, fds[opened])) {
-			p->ops->close(p->ctx, fds[opened]);
-			break;
-		}
-		running++;
-	}
-	close_group(p, fds, opened);
-	return running;
-}
-
-void counters_probe(const struct counter_ops *ops, void *ctx, bool user_only,
-		    struct counters_free *ret)
-{
-	struct planner p = {.ops = ops, .ctx = ctx};
-	unsigned cycles;
-
-	*ret = (struct counters_free){0};
-	ret->any = count_running(&p, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, user_only, &ret->status);
-	cycles = count_running(&p, PERF_COUNT_HW_CPU_CYCLES, user_only, &ret->status);
-	if (ret->any == 0 && cycles > 0) /* no branch event on this CPU: instructions will do */
-		ret->any = count_running(&p, PERF_COUNT_HW_INSTRUCTIONS, user_only, &ret->status);
-	if (ret->any > 0)
-		ret->status = 0;
-	ret->cycles_extra = ret->any > 0 && cycles > ret->any;
 }
