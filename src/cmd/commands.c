@@ -11,6 +11,7 @@
 extern const struct command command_compare;
 extern const struct command command_completion;
 extern const struct command command_convert;
+extern const struct command command_diff;
 extern const struct command command_doctor;
 extern const struct command command_flame;
 extern const struct command command_help;
@@ -31,6 +32,7 @@ const struct command *const commands[] = {
 	&command_record,
 	&command_report,
 	&command_flame,
+	&command_diff,
 	&command_convert,
 	/* About culprit itself. */
 	&command_help,
