@@ -47,3 +47,6 @@ int module_load_kernel(const struct symbols *symbols, const struct module_ref *r
 		       struct module *module);
 int module_load_perf_map(const struct symbols *symbols, const struct module_ref *ref,
 			 struct module *module);
+
+/* The vdso image of this process, NULL when there is none. */
+const void *symbols_own_vdso(size_t *ret_size);

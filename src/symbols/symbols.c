@@ -239,7 +239,7 @@ static int load_elf(const struct symbols *symbols, const struct module_ref *ref,
 }
 
 /* The vdso of this process: the size of its mapping is told by maps alone. */
-static const void *own_vdso(size_t *ret_size)
+const void *symbols_own_vdso(size_t *ret_size)
 {
 	unsigned long start = getauxval(AT_SYSINFO_EHDR);
 	CLEANUP_FREE char *text = NULL;
@@ -270,7 +270,7 @@ static int load_vdso(const struct symbols *symbols, const struct module_ref *ref
 	int r;
 
 	if (!image)
-		image = own_vdso(&size);
+		image = symbols_own_vdso(&size);
 	if (!image || elf_open_image(image, size, NULL, &elf, NULL) < 0) {
 		module_set_status(module, image ? "[vdso]: the saved image is not an ELF file"
 						: "[vdso]: this process has none");
