@@ -61,17 +61,18 @@ def text(data):
 class Recording:
     """attrs: dicts (type, config, period, freq, sample_type, flags, name, ids); features: number -> bytes;
     counts: record type -> number; samples: dicts (ip, pid, tid, time, cpu, period, chain, event, user, regs,
-    stack); comms, forks, maps: as recorded; lost: by LOST and LOST_SAMPLES; throttled; complete: whether the
+    stack); comms, forks, maps: as recorded; lost_records, lost_samples: by LOST and
+    LOST_SAMPLES, which tell of the same loss; lost: the larger; throttled; complete: whether the
     header was finished; cut: bytes of a last incomplete record."""
 
     def __init__(self, path):
         with open(path, "rb") as file:
             self.data = file.read()
         self.counts, self.samples, self.comms, self.forks, self.maps = {}, [], [], [], []
-        self.lost = self.throttled = self.cut = self.rounds = 0
+        self.lost_records = self.lost_samples = self.throttled = self.cut = self.rounds = 0
         self.compressed_bytes = 0
         self.zstd, self.rest = None, b""
-        self.round_limit = self.round_max = 0
+        self.round_limit = self.round_before = self.round_max = 0
         self.read_header()
         self.read_records()
 
@@ -185,7 +186,8 @@ class Recording:
             return
         if kind == FINISHED_ROUND:
             self.rounds += 1
-            self.round_limit = self.round_max
+            # A round ends what came before the round before it: rings are read one after the other.
+            self.round_limit, self.round_before = self.round_before, self.round_max
             return
         if kind >= 64:
             return
@@ -221,9 +223,9 @@ class Recording:
             self.maps.append(dict(pid=pid, tid=tid, start=start, size=size, offset=offset, build_id="",
                                   kernel=misc & 7 == 1, path=text(body[32:]), time=tail.get("time", 0)))
         elif kind == LOST:
-            self.lost += struct.unpack("<QQ", body[:16])[1]
+            self.lost_records += struct.unpack("<QQ", body[:16])[1]
         elif kind == LOST_SAMPLES:
-            self.lost += struct.unpack("<Q", body[:8])[0]
+            self.lost_samples += struct.unpack("<Q", body[:8])[0]
         elif kind == THROTTLE:
             self.throttled += 1
         return tail.get("time", 0)
@@ -280,6 +282,10 @@ class Recording:
         return one["time"]
 
     # What tests ask for
+
+    @property
+    def lost(self):
+        return max(self.lost_records, self.lost_samples)
 
     def tids(self):
         return {s["tid"] for s in self.samples}
