@@ -8,22 +8,14 @@
 #include "cmd/stat.h"
 #include "events/parse.h"
 
-static bool is_core_pmu(const char *name)
-{
-	return strcmp(name, "cpu") == 0 || str_prefix(name, "cpu_", NULL) ||
-	       str_prefix(name, "armv", NULL);
-}
-
 static enum count_kind kind_of(const struct event *event)
 {
 	if (event->tool != TOOL_NONE)
 		return COUNT_TOOL;
 	if (event->uncore)
 		return COUNT_UNCORE;
-	if (event->kind == EVENT_PMU)
-		return event->partial || (event->pmu && is_core_pmu(event->pmu)) ? COUNT_CORE
-										 : COUNT_UNCORE;
-	return count_kind_of(&event->attr);
+	/* What neither counts in the core nor for a package (software, msr/tsc/) is never short. */
+	return event->core ? COUNT_CORE : COUNT_SOFTWARE;
 }
 
 static int add_parsed(struct stat_job *job, const struct event *event)
