@@ -1,9 +1,9 @@
 /*
  * Reading untrusted bytes field by field.
  *
- * A reader walks [data, data + size). A read past the end returns 0, sets failed (sticky) and remembers
- * the offset in fail_pos, so that a decoder reads a whole record and checks once. Numbers are in the
- * byte order given by swap (false: that of this machine).
+ * A reader walks [data, data + size). A read past the end returns 0, sets failed (sticky) and
+ * remembers the offset in fail_pos, so that a decoder reads a whole record and checks once. Numbers
+ * are in the byte order given by swap (false: that of this machine).
  */
 #pragma once
 
@@ -20,7 +20,8 @@ struct reader {
 
 static inline struct reader reader_make(const void *data, size_t size, bool swap)
 {
-	return (struct reader){.data = data, .size = size, .swap = swap};
+	/* Never NULL, so that an empty reader's arithmetic is defined. */
+	return (struct reader){.data = data ? data : (const void *)"", .size = size, .swap = swap};
 }
 
 static inline size_t reader_left(const struct reader *r)

@@ -37,9 +37,12 @@ bool legacy_detect_text(const void *data, size_t size)
 		"heap profile:", "--- heapz",  "--- contention", "--- mutex:",
 		"--- threadz",   "--- Thread", "--- symbol",
 	};
-	struct line_reader reader = {.at = data, .end = (const char *)data + MIN(size, 4096)};
+	struct line_reader reader = {.at = data,
+				     .end = size ? (const char *)data + MIN(size, 4096) : NULL};
 	struct span line, type;
 
+	if (size == 0)
+		return false;
 	while (next_line(&reader, &line))
 		if (!skip_line(&line))
 			break;

@@ -303,7 +303,7 @@ static int add_mappings(struct builder *b)
 static int add_location(struct builder *b, struct place *place)
 {
 	const struct legacy_symbol *symbol = find_symbols(b->l, place->address),
-				   *end = b->l->symbols.data + b->l->symbols.len;
+				   *end = symbol ? b->l->symbols.data + b->l->symbols.len : NULL;
 	struct profile_location location = {.address = place->address};
 	int r = 0;
 

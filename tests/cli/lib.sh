@@ -77,6 +77,17 @@ check_fails() {
 	fi
 }
 
+# limited KILOBYTES COMMAND...: with at most this much address space. Sanitizers map terabytes of shadow
+# memory ($CULPRIT_SANITIZED): there it runs without the limit.
+limited() {
+	local kilobytes=$1
+	shift
+	(
+		[ -n "${CULPRIT_SANITIZED-}" ] || ulimit -v "$kilobytes"
+		exec "$@"
+	)
+}
+
 have() { command -v "$1" >/dev/null 2>&1; }
 
 plan_end() {

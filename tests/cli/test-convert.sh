@@ -149,8 +149,8 @@ check_fails "a folder that is not there" 'no-such' "$CULPRIT" convert out.pb -o 
 printf '\012\004\010\001\020\002\062\377\377\377\377\007' >liar
 check_fails "a length that lies" 'at byte 6 says .* bytes, only' "$CULPRIT" convert --from pprof liar -o x.pb
 head -c 300M /dev/zero | gzip -1 >bomb.gz
-check_fails "a bomb stops at the limit" 'more than 256 MB' bash -c "ulimit -v 1500000; '$CULPRIT' convert bomb.gz -o x.pb"
-check_fails "--max-size lowers it" 'more than 1 MB when' bash -c "ulimit -v 300000; '$CULPRIT' convert bomb.gz --max-size 1M -o x.pb"
+check_fails "a bomb stops at the limit" 'more than 256 MB' limited 1500000 "$CULPRIT" convert bomb.gz -o x.pb
+check_fails "--max-size lowers it" 'more than 1 MB when' limited 300000 "$CULPRIT" convert bomb.gz --max-size 1M -o x.pb
 check_fails "an endless pipe" 'more than 4 MB from a pipe' bash -c "yes 'a;b 1' | '$CULPRIT' convert - --max-size 4M -o x.pb"
 check "nothing was written" test ! -e x.pb
 
@@ -158,7 +158,7 @@ size=$(stat -c %s out.pb)
 wrong=
 for ((cut = 1; cut < size; cut++)); do
 	head -c "$cut" out.pb >cut.pb
-	output=$( (ulimit -v 300000; "$CULPRIT" convert cut.pb --from pprof -o cut.out.pb) 2>&1)
+	output=$(limited 300000 "$CULPRIT" convert cut.pb --from pprof -o cut.out.pb 2>&1)
 	status=$?
 	# A cut between two fields may leave a smaller, valid message.
 	if [ "$status" -gt 1 ] || { [ "$status" -eq 1 ] && [ "$(printf '%s\n' "$output" | wc -l)" -ne 1 ]; }; then
