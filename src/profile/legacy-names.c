@@ -37,7 +37,7 @@ static int add_symbol_name(struct legacy *l, uint64_t address, struct span name)
 	if (r == 0)
 		r = legacy_add_symbol(l, address,
 				      (struct span){str_text(&text), str_text(&text) + text.len},
-				      (struct span){NULL, NULL}, 0);
+				      (struct span){str_text(&text), str_text(&text)}, 0);
 	str_fini(&text);
 	return r;
 }
@@ -106,7 +106,8 @@ static bool take_line_number(struct span *s, int64_t *ret)
 /* "name (file:line)", "name (/path/of/library)", or a name alone. */
 static int add_java_name(struct legacy *l, uint64_t address, struct span s)
 {
-	struct span name = s, file = {NULL, NULL};
+	static const char none[] = "", stub[] = "STUB";
+	struct span name = s, file = {none, none};
 	const char *base, *from = NULL;
 	int64_t line = 0;
 
@@ -123,7 +124,7 @@ static int add_java_name(struct legacy *l, uint64_t address, struct span s)
 			file.at = base ? base + 1 : file.at;
 		}
 	} else if (span_has(&s, "generated stub/JIT")) {
-		name = (struct span){"STUB", (const char *)"STUB" + 4};
+		name = (struct span){stub, stub + strlen(stub)};
 	}
 	return legacy_add_symbol(l, address, name, file, line);
 }

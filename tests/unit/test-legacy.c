@@ -242,3 +242,226 @@ GOLDEN(threads, "cppbench.thread")
 GOLDEN(threads_with_creators, "cppbench.thread.all")
 GOLDEN(threads_without_names, "cppbench.thread.none")
 GOLDEN(thread_creation_of_go, "go.godoc.thread")
+
+/* A CPU profile in words of 4 or 8 bytes, of this machine's byte order or the other one. */
+static void put_words(struct str *out, const uint64_t *words, size_t count, bool wide, bool swap)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint64_t w = swap ? __builtin_bswap64(words[i]) : words[i];
+		uint32_t n = swap ? __builtin_bswap32((uint32_t)words[i]) : (uint32_t)words[i];
+
+		if (wide)
+			str_append(out, &w, sizeof(w));
+		else
+			str_append(out, &n, sizeof(n));
+	}
+}
+
+TEST(words_of_both_sizes_and_byte_orders)
+{
+	static const uint64_t words[] = {
+		0, 3, 0,        2500,     0, /* header */
+		5, 2, 0x401000, 0x402001,    /* a sample */
+		7, 1, 0x403000,              /* another one */
+		0, 1, 0,                     /* the end */
+	};
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct profile p;
+		struct str text = {0};
+		struct err err = {0};
+
+		put_words(&text, words, ARRAY_LEN(words), i & 1, i & 2);
+		str_puts(&text, "00400000-00500000 r-xp 00000000 08:01 12 /bin/app (deleted)\n");
+		ASSERT(legacy_detect(text.data, text.len));
+		ASSERT(legacy_read(text.data, text.len, &p, &err) == 0);
+		EXPECT_INT(p.period, 2500000);
+		EXPECT_INT(p.samples.len, 2);
+		EXPECT_INT(p.values.data[0], 5);
+		EXPECT_INT(p.values.data[3], 7 * 2500000);
+		EXPECT_INT(p.locations.data[2].address, 0x402000);
+		EXPECT_STR(text_of(&p, p.mappings.data[1].filename), "/bin/app (deleted)");
+		EXPECT_INT(p.locations.data[2].mapping, 1);
+		profile_fini(&p);
+		/* Whatever is cut off is an error or ends the profile early, never more. */
+		for (size_t cut = 0; cut < text.len; cut++)
+			if (legacy_read(text.data, cut, &p, &err) == 0)
+				profile_fini(&p);
+			else
+				EXPECT(err.text[0] != '\0');
+		str_fini(&text);
+	}
+}
+
+static void read_legacy(const char *text, struct profile *ret)
+{
+	struct err err = {0};
+
+	if (!EXPECT_INT(legacy_read(text, strlen(text), ret, &err), 0))
+		printf("# %s\n", err.text);
+}
+
+TEST(go_comments_name_inlined_functions)
+{
+	struct profile p;
+	const struct profile_location *l;
+
+	read_legacy("goroutine profile: total 3\n"
+		    "2 @ 0x1001 0x1001 0x2001\n"
+		    "# labels: {\"a\":\"b\"}\n"
+		    "#\t0x1000\tmain.small+0x10\t/src/a.go:7\n"
+		    "#\t0x1000\tmain.big+0x20\t/src/a.go:30\n"
+		    "#\t0x1000\tmain.small+0x10\t/src/a.go:7\n"
+		    "#\t0x1000\tmain.big+0x20\t/src/a.go:30\n"
+		    "#\t0x2000\tmain.main+0x1\t/src/a.go:50\n"
+		    "\n"
+		    "1 @ 0x2001\n"
+		    "#\t0x2000\tmain.main+0x1\t/src/a.go:50\n",
+		    &p);
+	EXPECT_STR(text_of(&p, p.value_types.data[0].type), "goroutine");
+	EXPECT_INT(p.locations.len, 3);
+	l = &p.locations.data[1];
+	ASSERT(l->line_count == 2);
+	EXPECT_INT(p.lines.data[l->first_line].line, 7);
+	EXPECT_STR(text_of(&p, p.functions.data[p.lines.data[l->first_line + 1].function].name),
+		   "main.big");
+	EXPECT_INT(p.locations.data[2].line_count, 1);
+	profile_fini(&p);
+}
+
+TEST(maps_with_variables_and_parts)
+{
+	struct profile p;
+
+	read_legacy("heap profile: 1: 8 [1: 8] @ heapprofile\n"
+		    "1: 8 [1: 8] @ 0x7f0000001001 0x450001 0x900001\n"
+		    "MAPPED_LIBRARIES:\n"
+		    "where=/opt\n"
+		    "7f0000000000-7f0000002000: $where/lib.so.1\n"
+		    "00400000-00420000 r-xp 00000000 08:01 1 /bin/app\n"
+		    "00420000-00500000 r-xp 00020000 08:01 1 /bin/app\n"
+		    "00500000-00600000 rw-p 00000000 08:01 1 /bin/app\n",
+		    &p);
+	EXPECT_INT(p.mappings.len, 4); /* none, the program, the library, all else */
+	EXPECT_STR(text_of(&p, p.mappings.data[1].filename), "/bin/app");
+	EXPECT_INT(p.mappings.data[1].limit, 0x500000);
+	EXPECT_STR(text_of(&p, p.mappings.data[2].filename), "/opt/lib.so.1");
+	EXPECT_INT(p.locations.data[1].mapping, 2);
+	EXPECT_INT(p.locations.data[3].mapping, 3);
+	EXPECT_INT(p.default_type, 0);
+	profile_fini(&p);
+}
+
+TEST(errors_name_the_line)
+{
+	static const struct {
+		const char *text, *words;
+	} bad[] = {
+		{"heap profile: 1: 2\n", "line 1: the totals"},
+		{"heap profile: 1: 2 [1: 2] @ lawn\n", "line 1: unknown kind of heap"},
+		{"heap profile: 1: 2 [1: 2] @ heap/99999999999999999999\n", "line 1: the sampling"},
+		{"heap profile: 1: 2 [1: 2] @ heap/4\n\n0: 2 [1: 2] @\n", "line 3: bytes without"},
+		{"--- contentionz 1 ---\nsampling period = x\n", "line 2: the attribute"},
+		{"--- mutex:\ncycles/second=1\nsampling period=9223372036854775807\n1 2 @ 0x1\n",
+		 "line 4: a value beyond"},
+		{"--- threadz 1 ---\n--- what\n", "line 2: no thread"},
+		{"goroutine profile: total 1\nx @ 0x1\n", "line 2: no count"},
+		{"--- heapz 1 ---\nresolution = bytes\n", "not of Java"},
+		{"--- symbol\n0x1 a\n", "line 2: no profile follows"},
+		{"--- symbol\n---\n--- profile\nabc", "the header of the CPU profile"},
+		{"", "line 0: no profile"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		struct profile p;
+		struct err err = {0};
+		int r = legacy_read(bad[i].text, strlen(bad[i].text), &p, &err);
+
+		EXPECT(r < 0);
+		if (!EXPECT(strstr(err.text, bad[i].words) != NULL))
+			printf("# %zu: %s\n", i, err.text);
+		if (r == 0)
+			profile_fini(&p);
+	}
+}
+
+static uint32_t intern(struct profile *p, const char *text)
+{
+	uint32_t id = 0;
+
+	EXPECT_INT(strtab_intern_text(&p->strings, text, &id), 0);
+	return id;
+}
+
+/* A location of up to two names, innermost first, that is called from stack. */
+static uint32_t push(struct profile *p, uint32_t stack, uint32_t mapping, uint64_t address,
+		     const char *inner, const char *outer)
+{
+	struct profile_location location = {.mapping = mapping, .address = address};
+	struct profile_line lines[2] = {0};
+	const char *names[] = {inner, outer};
+	uint32_t id = 0;
+
+	for (unsigned i = 0; i < 2 && names[i]; i++) {
+		struct profile_function f = {.name = intern(p, names[i])};
+
+		EXPECT_INT(profile_function(p, &f, &lines[i].function), 0);
+		location.line_count++;
+	}
+	EXPECT_INT(profile_location(p, &location, lines, &id), 0);
+	EXPECT_INT(profile_stack(p, stack, id, &stack), 0);
+	return stack;
+}
+
+TEST(what_is_written_for_gperftools_is_read_back)
+{
+	struct profile_mapping app = {.start = 0x400000, .limit = 0x500000},
+			       kernel = {.start = 0xffffffff80000000,
+					 .limit = UINT64_MAX,
+					 .kind = PROFILE_KERNEL};
+	struct profile p, again;
+	struct str text = {0};
+	struct err err = {0};
+	uint32_t a, k, stack;
+
+	ASSERT(profile_init(&p) == 0);
+	EXPECT_INT(profile_add_value_type(&p, "samples", "count"), 0);
+	app.filename = intern(&p, "/bin/app");
+	kernel.filename = intern(&p, "[kernel.kallsyms]");
+	EXPECT_INT(profile_mapping(&p, &app, &a), 0);
+	EXPECT_INT(profile_mapping(&p, &kernel, &k), 0);
+	stack = push(&p, 0, a, 0x401000, "operator--", "main");
+	stack = push(&p, stack, a, 0x402000, NULL, NULL);
+	EXPECT_INT(profile_add(&p, push(&p, stack, k, 0xffffffff81000000, "sys_read", NULL), 0,
+			       &(int64_t){3}),
+		   0);
+	/* The address of another function, as of another process. */
+	EXPECT_INT(profile_add(&p, push(&p, 0, a, 0x401000, "other", NULL), 0, &(int64_t){4}), 0);
+	EXPECT_INT(profile_add(&p, 0, 0, &(int64_t){5}), 0);
+	ASSERT(gperftools_write(&p, -1, &text, &err) == 0);
+	ASSERT(legacy_read(text.data, text.len, &again, &err) == 0);
+	str_clear(&text);
+	print_profile(&text, &again);
+	expect_text(str_text(&text),
+		    "PeriodType: cpu nanoseconds\nPeriod: 1000\nSamples:\n"
+		    "samples/count cpu/nanoseconds\n"
+		    "          3       3000: 1 2 3 4 \n"
+		    "          4       4000: 5 \n"
+		    "          5       5000: 6 \n"
+		    "Locations\n"
+		    "     1: 0x10004000 M=3 sys_read :0:0 s=0\n"
+		    "     2: 0x402000 M=1 \n"
+		    "     3: 0x10002000 M=2 operator-- :0:0 s=0\n"
+		    "     4: 0x401000 M=1 main :0:0 s=0\n"
+		    "     5: 0x10002010 M=2 other :0:0 s=0\n"
+		    "     6: 0x10000000 [unknown] :0:0 s=0\n"
+		    "Mappings\n"
+		    "1: 0x400000/0x500000/0x0 /bin/app  \n"
+		    "2: 0x10002000/0x10003000/0x0 /bin/app  \n"
+		    "3: 0x10004000/0x10005000/0x0 [kernel.kallsyms]  \n",
+		    "gperftools");
+	EXPECT_INT(again.mappings.data[3].kind, PROFILE_KERNEL);
+	str_fini(&text);
+	profile_fini(&again);
+	profile_fini(&p);
+}
