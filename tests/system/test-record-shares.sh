@@ -41,10 +41,12 @@ else
 fi
 if have rustc; then
 	cat >rusty.rs <<-'END'
+		/// Hides a value from the optimizer; std::hint::black_box came with 1.66.
+		fn opaque(x: u64) -> u64 { unsafe { std::ptr::read_volatile(&x) } }
 		mod work {
 		    fn burn(mut x: u64, count: u64) -> u64 {
 		        for _ in 0..count * 20000 {
-		            x = std::hint::black_box(x.wrapping_mul(6364136223846793005).wrapping_add(1));
+		            x = super::opaque(x.wrapping_mul(6364136223846793005).wrapping_add(1));
 		        }
 		        x
 		    }
@@ -62,7 +64,7 @@ if have rustc; then
 		    let start = std::time::Instant::now();
 		    let mut x = 1;
 		    while start.elapsed().as_millis() < 1500 {
-		        x = std::hint::black_box(work::Beta.run(work::alpha(x)) + 4);
+		        x = opaque(work::Beta.run(work::alpha(x)) + 4);
 		    }
 		}
 	END
