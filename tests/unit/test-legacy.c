@@ -122,7 +122,7 @@ static const char *golden_sample(const char *at, struct golden_sample *ret)
 	do {
 		at = strchr(at, '\n');
 		at = at ? at + 1 : ret->stack + strlen(ret->stack);
-	} while (strncmp(at, "                bytes", 21) == 0);
+	} while (str_prefix(at, "                bytes", NULL));
 	ret->len = (size_t)(at - ret->stack);
 	return at;
 }
