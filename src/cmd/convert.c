@@ -338,7 +338,7 @@ static const struct option_spec convert_specs[] = {
 	 .offset = offsetof(struct convert_options, from),
 	 .complete = "recording pprof folded legacy"},
 	OPT_SIZE(0, "max-size", "SIZE", struct convert_options, max_bytes,
-		 "How much a compressed file, a pprof message or a pipe may hold (256M)."),
+		 "How much a compressed file, a pprof message or a pipe may hold (192M)."),
 	OPT_HEADING("Recordings"),
 	OPT_TEXT(0, "comm", "GLOB", struct convert_options, comm,
 		 "Only samples of commands of that name."),
@@ -368,7 +368,7 @@ static const struct option_spec convert_specs[] = {
 const struct command command_convert = {
 	.name = "convert",
 	.args = "[OPTIONS] IN -o OUT",
-	.summary = "Turn a recording or profile into another format",
+	.summary = "turn a recording or profile into another format",
 	.details = "Reads a recording (perf.data), a pprof profile or folded stacks, from a file "
 		   "or, with -, "
 		   "from standard input, and writes it in another format. What the input is "

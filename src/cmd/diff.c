@@ -47,7 +47,7 @@ static const struct option_spec diff_options[] = {
 		 "Only this event of a recording, or this value type of a pprof file."),
 	OPT_SIZE(0, "max-size", "SIZE", ARGS, input.max_bytes,
 		 "Limit for what has to be held in memory: compressed input and pipes. Default: "
-		 "256M."),
+		 "192M."),
 	OPT_FLAG(0, "no-demangle", ARGS, input.no_demangle,
 		 "Show C++ and Rust names as they stand in the object."),
 	OPT_HEADING("Output"),

@@ -75,10 +75,14 @@ static void warn_folded(const struct command *self, const char *name,
 			  name);
 }
 
+#define MISSING_MAX_BYTES (UINT64_C(1) << 50)
+
 void input_warn_recording(const struct command *self, const char *name,
 			  const struct session_stats *stats)
 {
-	unsigned long long missing = stats->missing_bytes;
+	/* A damaged length may promise more than any disk holds. */
+	unsigned long long missing =
+		stats->missing_bytes < MISSING_MAX_BYTES ? stats->missing_bytes : 0;
 
 	if (stats->problem[0] != '\0' && missing)
 		cmd_warnf(self, "%s: %s (%llu %s missing)", name, stats->problem, missing,

@@ -20,7 +20,7 @@ enum input_format {
 	INPUT_LEGACY, /* of gperftools, old Go, Java: profile/legacy.h */
 };
 
-#define INPUT_MAX_BYTES (UINT64_C(256) << 20)
+#define INPUT_MAX_BYTES (UINT64_C(192) << 20)
 
 struct input_options {
 	enum input_format format; /* INPUT_DETECT: look at the content */

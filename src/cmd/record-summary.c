@@ -98,12 +98,17 @@ void record_print_summary(const struct command *self, const struct record_job *j
 	put_losses(self, job);
 	put_count(&line, result->samples);
 	if (result->samples > 0)
-		str_printf(&line, " samples over %s",
+		str_printf(&line, " sample%s over %s", result->samples == 1 ? "" : "s",
 			   duration_text(result->last_time_ns - result->first_time_ns, span,
 					 sizeof(span)));
 	else
 		str_puts(&line, " samples");
-	str_printf(&line, ", %.1f MB in %s", (double)result->file_bytes / 1e6, job->options.output);
+	if (result->file_bytes < 1000000)
+		str_printf(&line, ", %.1f KB in %s", (double)result->file_bytes / 1e3,
+			   job->options.output);
+	else
+		str_printf(&line, ", %.1f MB in %s", (double)result->file_bytes / 1e6,
+			   job->options.output);
 	if (job->options.zstd_level > 0 && result->file_bytes > 0)
 		str_printf(&line, " (%.1f times smaller than raw)",
 			   (double)result->raw_bytes / (double)result->file_bytes);

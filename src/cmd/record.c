@@ -58,6 +58,17 @@ static int set_frequency(void *data, const char *value, struct err *err)
 	return 0;
 }
 
+static int set_count(void *data, const char *value, struct err *err)
+{
+	struct record_options *options = data;
+	unsigned long long events;
+
+	if (parse_u64(value, 10, &events) < 0 || events == 0)
+		return err_set(err, -EINVAL, "'%s' is not a number of events from 1 on", value);
+	options->period = events;
+	return 0;
+}
+
 static int set_graph(void *data, const char *value, struct err *err)
 {
 	struct record_options *options = data;
@@ -193,8 +204,7 @@ static const struct option_spec record_specs[] = {
 		 "the -e before it."),
 	OPT_CALL('F', "freq", "HZ", set_frequency,
 		 "Samples per second and CPU, or 'max' for what the kernel allows. Default: 4000."),
-	OPT_U64('c', "count", "N", struct record_options, period,
-		"Sample every N events instead of at a frequency."),
+	OPT_CALL('c', "count", "N", set_count, "Sample every N events instead of at a frequency."),
 	OPT_HEADING("Call stacks"),
 	OPT_CALL('g', NULL, NULL, set_graph_fp,
 		 "Record call stacks by frame pointers (as --call-graph fp)."),

@@ -327,7 +327,8 @@ static int parse_unknown(const struct parser *p, const char *name, size_t pos,
 	else
 		r = err_set(p->err, -ENOENT,
 			    "events '%.200s', character %zu: unknown event '%.200s'%s", p->text,
-			    pos + 1, name, str_text(&hint));
+			    pos + 1, name,
+			    hint.len ? str_text(&hint) : "; 'culprit list' shows what there is");
 	str_fini(&hint);
 	return r;
 }

@@ -19,6 +19,7 @@ struct group {
 	size_t first, count; /* in the list */
 	const char *status;
 	size_t named;
+	bool stripped; /* it only names what it exports */
 };
 
 struct naming {
@@ -127,9 +128,7 @@ static int name_group(void *arg, size_t index)
 	if (r < 0 || !module)
 		return r;
 	group->status = module_status(module);
-	if (!group->status && module_stripped(module))
-		group->status = "stripped: only what it exports has a name; install its debug "
-				"package";
+	group->stripped = module_stripped(module);
 	for (size_t i = group->first; i < group->first + group->count; i++) {
 		uint64_t address = naming->list[i].address;
 
@@ -215,7 +214,7 @@ static size_t group_unnamed(const struct group *group)
 {
 	size_t unnamed = group->count - group->named;
 
-	return group->status && unnamed > group->named ? unnamed : 0;
+	return (group->status || group->stripped) && unnamed > group->named ? unnamed : 0;
 }
 
 static int compare_unnamed_groups(const void *a, const void *b)
@@ -235,10 +234,39 @@ static bool status_has_path(const char *status, const char *path)
 	       (strncmp(status, path, len) == 0 && str_prefix(path + len, " (deleted)", &rest));
 }
 
+/* Stripped objects are common: one line for all of them. */
+static void warn_stripped(struct naming *naming, const struct collect_options *options)
+{
+	const struct dso *first = NULL;
+	size_t objects = 0, addresses = 0;
+	struct str text = {0};
+
+	vec_for_each(&naming->groups, group) {
+		if (!group->stripped || group_unnamed(group) == 0)
+			continue;
+		if (!first)
+			first = session_dso(naming->session, naming->list[group->first].dso - 1);
+		objects++;
+		addresses += group_unnamed(group);
+	}
+	if (objects == 0)
+		return;
+	str_printf(&text, "%zu address%s unnamed: %s", addresses,
+		   addresses == 1 ? " stays" : "es stay", first->path);
+	if (objects > 1)
+		str_printf(&text, " and %zu other%s", objects - 1, objects > 2 ? "s" : "");
+	str_printf(&text, ": stripped: only what %s a name; install %s debug package%s",
+		   objects > 1 ? "they export has" : "it exports has",
+		   objects > 1 ? "their" : "its", objects > 1 ? "s" : "");
+	if (str_status(&text) == 0)
+		options->warn(options->warn_arg, str_text(&text));
+	str_fini(&text);
+}
+
 /* The objects with the most unnamed addresses get a line each, the others one together. */
 static void warn_about(struct naming *naming, const struct collect_options *options)
 {
-	size_t objects = 0, addresses = 0;
+	size_t lines = 0, objects = 0, addresses = 0;
 	char text[512];
 	bool said;
 
@@ -250,7 +278,9 @@ static void warn_about(struct naming *naming, const struct collect_options *opti
 
 		if (group_unnamed(group) == 0)
 			break;
-		if (group >= naming->groups.data + WARN_OBJECTS_MAX) {
+		if (group->stripped)
+			continue;
+		if (lines++ >= WARN_OBJECTS_MAX) {
 			objects++;
 			addresses += group_unnamed(group);
 			continue;
@@ -261,6 +291,7 @@ static void warn_about(struct naming *naming, const struct collect_options *opti
 			 said ? "" : ": ", group->status);
 		options->warn(options->warn_arg, text);
 	}
+	warn_stripped(naming, options);
 	if (objects == 0)
 		return;
 	snprintf(text, sizeof(text),

@@ -26,6 +26,14 @@ enum poll_source {
 	POLL_TIMER,
 };
 
+/* Writing failed in the middle: what is in the file by then stays readable. */
+static int output_failed(const char *output, int r, struct err *err)
+{
+	return err_set(err, r,
+		       "%s: %s; what was written until then can be read: culprit report -i %s",
+		       output, strerrordesc_np(-r), output);
+}
+
 static void enable(const struct recorder *recorder, bool on)
 {
 	vec_for_each(&recorder->fds, entry)
@@ -152,7 +160,7 @@ int recorder_open(const struct recorder_options *options, struct recorder **ret,
 		if (r == 0)
 			r = writer_finished_round(recorder->writer);
 		if (r < 0)
-			err_set(err, r, "%s: %s", options->output, strerrordesc_np(-r));
+			output_failed(options->output, r, err);
 	}
 	if (r < 0) {
 		recorder_close(recorder);
@@ -353,7 +361,7 @@ int recorder_run(struct recorder *recorder, bool (*ended)(void *arg), void *arg,
 			r = handle(recorder, &state, events, n, ended, arg);
 	}
 	if (r < 0)
-		err_set(err, r, "%s: %s", options->output, strerrordesc_np(-r));
+		output_failed(options->output, r, err);
 	return r;
 }
 
@@ -483,7 +491,7 @@ int recorder_finish(struct recorder *recorder, struct recorder_result *ret, stru
 	result.ring_bytes = recorder->ring_bytes;
 	result.rings_shrunk = recorder->rings_shrunk;
 	*ret = result;
-	return r < 0 ? err_set(err, r, "%s: %s", recorder->options.output, strerrordesc_np(-r)) : 0;
+	return r < 0 ? output_failed(recorder->options.output, r, err) : 0;
 }
 
 uint64_t recorder_file_bytes(const struct recorder *recorder)

@@ -124,6 +124,9 @@ static int open_file(struct writer *writer, struct err *err)
 	if (r < 0)
 		return r;
 	writer->fd = open(writer->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (writer->fd < 0 && errno == ENOENT)
+		return err_set(err, -ENOENT, "%s: its folder does not exist; create it first",
+			       writer->path);
 	if (writer->fd < 0)
 		return err_set(err, -errno, "%s: %s", writer->path, strerrordesc_np(errno));
 	return 0;

@@ -149,7 +149,7 @@ check_fails "a folder that is not there" 'no-such' "$CULPRIT" convert out.pb -o 
 printf '\012\004\010\001\020\002\062\377\377\377\377\007' >liar
 check_fails "a length that lies" 'at byte 6 says .* bytes, only' "$CULPRIT" convert --from pprof liar -o x.pb
 head -c 300M /dev/zero | gzip -1 >bomb.gz
-check_fails "a bomb stops at the limit" 'more than 256 MB' limited 1500000 "$CULPRIT" convert bomb.gz -o x.pb
+check_fails "a bomb stops at the limit" 'more than 192 MB' limited 1500000 "$CULPRIT" convert bomb.gz -o x.pb
 check_fails "--max-size lowers it" 'more than 1 MB when' limited 300000 "$CULPRIT" convert bomb.gz --max-size 1M -o x.pb
 check_fails "an endless pipe" 'more than 4 MB from a pipe' bash -c "yes 'a;b 1' | '$CULPRIT' convert - --max-size 4M -o x.pb"
 check "nothing was written" test ! -e x.pb

@@ -253,7 +253,7 @@ for signal in INT TERM; do
 done
 
 # places where it cannot write
-check_fails "a folder that does not exist" "nowhere/out: No such file" "$CULPRIT" record -o nowhere/out -- true
+check_fails "a folder that does not exist" "nowhere/out: its folder does not exist" "$CULPRIT" record -o nowhere/out -- true
 mkdir folder
 check_fails "a pipe as the file" "not a pipe" "$CULPRIT" record -o - -- true
 check_fails "a folder as the file" "folder: not a regular file" "$CULPRIT" record -o folder -- true
