@@ -19,6 +19,7 @@ extern const struct command command_list;
 extern const struct command command_record;
 extern const struct command command_report;
 extern const struct command command_stat;
+extern const struct command command_topdown;
 extern const struct command command_version;
 
 const struct command *const commands[] = {
@@ -27,6 +28,7 @@ const struct command *const commands[] = {
 	/* Why is it slow? */
 	&command_list,
 	&command_stat,
+	&command_topdown,
 	&command_compare,
 	/* Where is the time going? */
 	&command_record,

@@ -208,13 +208,12 @@ static void eval_node(struct topdown *t, size_t index)
 	t->done[index] = true;
 }
 
-static void eval_all(struct topdown *t, unsigned max_level)
+static void eval_all(struct topdown *t)
 {
 	memset(t->done, 0, t->table->node_count * sizeof(*t->done));
 	t->section = -1;
 	for (size_t i = 0; i < t->table->node_count; i++)
-		if (t->table->nodes[i].level <= max_level)
-			eval_node(t, i);
+		eval_node(t, i);
 }
 
 static struct expr_value let_value(struct topdown *t, const char *name)
@@ -228,10 +227,10 @@ static struct expr_value let_value(struct topdown *t, const char *name)
 	return value;
 }
 
-static void add_errors(struct topdown *t, unsigned max_level, struct topdown_result *result)
+static void add_errors(struct topdown *t, struct topdown_result *result)
 {
 	size_t count = t->table->node_count;
-	bool known = true, any = false;
+	bool any = false;
 
 	for (size_t i = 0; i < count; i++)
 		result->nodes[i].stderr_ = 0;
@@ -242,23 +241,26 @@ static void add_errors(struct topdown *t, unsigned max_level, struct topdown_res
 		if (!expr_has_number(&v))
 			continue;
 		any = true;
-		known &= !isnan(v.variance);
-		if (isnan(v.variance) || v.variance <= 0)
+		if (v.variance == 0)
 			continue;
 		t->shifted = (int)e;
-		t->shift = sqrt(v.variance);
-		eval_all(t, max_level);
+		t->shift = isnan(v.variance) ? 0.01 * (v.value + 1) : sqrt(v.variance);
+		eval_all(t);
 		for (size_t i = 0; i < count; i++)
 			if (t->done[i]) {
 				double change = t->memo[i].value - result->nodes[i].value.value;
 
-				result->nodes[i].stderr_ = hypot(result->nodes[i].stderr_, change);
+				if (isnan(v.variance) && change != 0)
+					result->nodes[i].stderr_ = NAN; /* it hangs on this one */
+				else if (!isnan(v.variance))
+					result->nodes[i].stderr_ =
+						hypot(result->nodes[i].stderr_, change);
 			}
 	}
 	t->shifted = -1;
 	t->shift = 0;
 	for (size_t i = 0; i < count; i++)
-		if (!known || !any || !expr_has_number(&result->nodes[i].value))
+		if (!any || !expr_has_number(&result->nodes[i].value))
 			result->nodes[i].stderr_ = NAN;
 }
 
@@ -361,7 +363,7 @@ static bool over(const struct topdown_value *node, double threshold)
 	return node->value.state <= EXPR_ESTIMATED && node->value.value - margin > threshold;
 }
 
-static void mark(struct topdown *t, struct topdown_result *result)
+static void mark(struct topdown *t, struct topdown_result *result, unsigned max_level)
 {
 	const struct topdown_table *table = t->table;
 	int at = -1;
@@ -384,7 +386,8 @@ static void mark(struct topdown *t, struct topdown_result *result)
 			bool useful = strcmp(table->nodes[i].name, "retiring") == 0 &&
 				      !over(v, table->nodes[i].over);
 
-			if (table->nodes[i].parent != at || !v->holds)
+			if (table->nodes[i].parent != at || !v->holds ||
+			    table->nodes[i].level > max_level)
 				continue;
 			/* Retiring over its threshold only by heavy operations gives way to real
 			 * stalls. */
@@ -414,7 +417,7 @@ int topdown_eval(struct topdown *t, const struct topdown_inputs *inputs, unsigne
 		return -ENOMEM;
 	t->inputs = inputs;
 	t->shifted = -1;
-	eval_all(t, max_level);
+	eval_all(t);
 	for (size_t i = 0; i < table->node_count; i++) {
 		result.nodes[i].value = t->memo[i];
 		if (!t->done[i])
@@ -427,11 +430,11 @@ int topdown_eval(struct topdown *t, const struct topdown_inputs *inputs, unsigne
 	if (expr_has_number(&result.cycles) && expr_has_number(&result.instructions) &&
 	    result.instructions.value > 0)
 		result.cpi = expr_number(result.cycles.value / result.instructions.value);
-	add_errors(t, max_level, &result);
+	add_errors(t, &result);
 	refuse_impossible(t, &result);
 	check_sum(t, &result);
 	check_metrics(t, &result);
-	mark(t, &result);
+	mark(t, &result, max_level);
 	t->inputs = NULL;
 	*ret = result;
 	return 0;

@@ -126,6 +126,8 @@ void topdown_free(struct topdown *topdown);
  * folds #smt_on for good. cpi: instructions too. */
 void topdown_events(struct topdown *topdown, const bool *nodes, bool smt_on, bool cpi,
 		    bool *wanted);
+/* The mark goes no deeper than max_level; a mark at one level does not depend on how deep it goes.
+ */
 int topdown_eval(struct topdown *topdown, const struct topdown_inputs *inputs, unsigned max_level,
 		 struct topdown_result *ret);
 void topdown_result_fini(struct topdown_result *result);
