@@ -165,12 +165,51 @@ static enum input_format detect(const struct content *content)
 	return INPUT_DETECT;
 }
 
+/* "comm pid [cpu] 123.456789: event:", as perf script prints before each stack. */
+static bool sample_line(const char *line, size_t size)
+{
+	for (size_t i = 1; i + 2 < size; i++) {
+		size_t from = i, dots = 0;
+
+		if (line[i] != ':' || line[i + 1] != ' ')
+			continue;
+		while (from > 0 &&
+		       (line[from - 1] == '.' || (line[from - 1] >= '0' && line[from - 1] <= '9')))
+			dots += line[--from] == '.';
+		if (dots == 1 && from > 0 && line[from - 1] == ' ' && i - from >= 8)
+			return true;
+	}
+	return false;
+}
+
+static bool perf_script_text(const struct content *content)
+{
+	const char *at = (const char *)content->data,
+		   *end = at + MIN(content->size, (size_t)1 << 16);
+
+	for (unsigned lines = 0; at < end && lines < 200; lines++) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		size_t size = (size_t)((newline ? newline : end) - at);
+
+		if (sample_line(at, size))
+			return true;
+		at += size + 1;
+	}
+	return false;
+}
+
 static int unknown_format(const struct content *content, struct err *err)
 {
 	const char *foreign = foreign_format(content, 1);
 
 	if (content->size == 0)
 		return err_set(err, -ENODATA, "%s: is empty", content->name);
+	if (!foreign && perf_script_text(content))
+		return err_set(
+			err, -EBADMSG,
+			"%s: this is the text of perf script; give the recording itself, or fold "
+			"the text with stackcollapse-perf.pl first",
+			content->name);
 	return err_set(err, -EBADMSG,
 		       "%s: %s%s; perf.data, pprof, gperftools and folded stacks can be read",
 		       content->name, foreign ? "this is " : "unknown format",
