@@ -40,8 +40,6 @@ static bool is_shown(const struct topdown_job *job, const struct topdown_result 
 		return false;
 	if (node->level == 1 || job->options.all || job->options.level)
 		return true;
-	if (job->options.drill)
-		return result->nodes[node->parent].holds && number;
 	return number && (node->level <= DEFAULT_LEVEL || result->nodes[node->parent].holds);
 }
 

@@ -19,6 +19,20 @@ static const struct option_spec topdown_specs[] = {
 		 "see --list-cpus."),
 	OPT_FLAG(0, "list-cpus", struct topdown_options, list_cpus,
 		 "List the cores that have a table."),
+	OPT_HEADING("Or what to count here"),
+	OPT_TEXT('p', "pid", "LIST", struct topdown_options, pids,
+		 "Running processes, with all their threads."),
+	OPT_FLAG('a', "all-cpus", struct topdown_options, all_cpus,
+		 "The whole machine, until the command, --duration or Ctrl-C ends it."),
+	OPT_DURATION('d', "duration", "TIME", struct topdown_options, duration_ns, NSEC_PER_SEC,
+		     "Stop after this time (5, 500ms)."),
+	OPT_DURATION('I', "interval-print", "MS", struct topdown_options, interval_ns,
+		     NSEC_PER_MSEC, "A tree every so many milliseconds."),
+	OPT_U64(0, "interval-count", "N", struct topdown_options, interval_count,
+		"Stop after N intervals."),
+	OPT_FLAG(0, "no-multiplex", struct topdown_options, no_multiplex,
+		 "Run the command again for events that do not fit the counters at once: nothing "
+		 "is estimated."),
 	OPT_HEADING("How deep"),
 	OPT_U64('l', "level", "N", struct topdown_options, level, "Down to level N, everything."),
 	OPT_FLAG(0, "all", struct topdown_options, all, "Every node that the table has."),
@@ -43,8 +57,22 @@ static int check_options(const struct topdown_job *job, struct err *err)
 
 	if (o->json && o->csv)
 		return err_set(err, -EINVAL, "--json and --csv exclude each other");
+	if (!o->import && o->cpu)
+		return err_set(err, -EINVAL,
+			       "--cpu is for recorded counts: it needs --import FILE");
+	if (o->vs && !o->import)
+		return err_set(err, -EINVAL, "--vs goes with --import");
+	if (!o->import && !job->argv && !o->all_cpus && !o->pids)
+		return err_set(err, -EINVAL,
+			       "say what to count: a command, -p, -a, or --cpu NAME --import FILE");
+	if (o->all_cpus && o->pids)
+		return err_set(err, -EINVAL, "-a and -p exclude each other");
+	if (o->interval_count && !o->interval_ns)
+		return err_set(err, -EINVAL, "--interval-count needs -I");
+	if (o->no_multiplex && (!job->argv || o->interval_ns || o->all_cpus || o->pids))
+		return err_set(err, -EINVAL, "--no-multiplex needs a command to run again");
 	if (!o->import)
-		return err_set(err, -EINVAL, "say what to evaluate: --cpu NAME --import FILE");
+		return 0;
 	if (!o->cpu)
 		return err_set(err, -EINVAL,
 			       "--import needs --cpu NAME, the core that the counts come from");
@@ -185,21 +213,24 @@ static int topdown_run(const struct command *self, int argc, char **argv)
 		return list_cpus(self);
 	job.argv = operand < argc ? argv + operand : NULL;
 	r = check_options(&job, &err);
-	if (r == 0)
+	if (r == 0 && job.options.import)
 		r = choose_table(&job, &err);
-	if (r == 0)
+	else if (r == 0 &&
+		 topdown_detect(&job, &err) == 0) /* without a table err says what is missing */
+		r = topdown_new(job.table, &job.topdown, &err);
+	if (r == 0 && job.table)
 		r = choose_nodes(&job, &err);
 	if (r == 0)
-		r = run_import(&job, &err);
+		r = job.options.import ? run_import(&job, &err) : topdown_live(&job, &err);
 	if (r < 0 && r != -EPIPE)
 		cmd_fail(self, r, &err);
 	fini(&job);
-	return r < 0 ? EXIT_FAILED : EXIT_DONE;
+	return r < 0 && job.exit_status == 0 ? EXIT_FAILED : job.exit_status;
 }
 
 const struct command command_topdown = {
 	.name = "topdown",
-	.args = "--cpu NAME --import FILE [OPTIONS]",
+	.args = "[OPTIONS] [--] [COMMAND [ARG...]]",
 	.summary = "why is it slow: where the slots of the core go, as a tree",
 	.details = "A core can start a fixed number of operations each cycle: its slots. Top-down "
 		   "analysis says what "
@@ -226,13 +257,17 @@ const struct command command_topdown = {
 		   "each formula takes the ones nearest together. Lines smt_on 1 and "
 		   "system_tsc_freq HZ describe "
 		   "the machine.",
-	.examples = "culprit topdown --cpu spr --import counts.txt\n\tthe tree of recorded counts\n"
+	.examples = "culprit topdown -- ./program\n\twhere its slots go\n"
+		    "culprit topdown -a -d 5\n\tthe whole machine, for five seconds\n"
+		    "culprit topdown --cpu spr --import counts.txt\n\tthe tree of recorded counts\n"
 		    "culprit topdown --cpu zen4 --import counts.txt --explain Backend_Bound\n\tone "
 		    "formula with its "
 		    "numbers\n"
 		    "culprit topdown --cpu icx --import old.txt --cpi-stack --vs new.txt\n\tcycles "
 		    "per instruction, "
 		    "before and after\n",
+	.exits = "That of the command, or 128 + N when signal N ended it; without a command 0 "
+		 "done, 1 failure.\n",
 	.options = topdown_specs,
 	.stops_at_operand = true,
 	.run = topdown_run,

@@ -13,8 +13,8 @@
 
 struct topdown_options {
 	const char *cpu, *import, *explain, *nodes, *pids, *vs;
-	uint64_t level, repeat, interval_ns, interval_count, duration_ns;
-	bool all, json, csv, drill, no_multiplex, all_cpus, cpi_stack, list_cpus;
+	uint64_t level, interval_ns, interval_count, duration_ns;
+	bool all, json, csv, no_multiplex, all_cpus, cpi_stack, list_cpus;
 };
 
 /* One count: by line of a file, or by run of a command (section = run). */
@@ -56,6 +56,12 @@ void topdown_counts_inputs(struct topdown_counts *counts, struct topdown_inputs 
 int topdown_counts_add(struct topdown_counts *counts, unsigned event, unsigned line,
 		       const struct expr_value *value);
 void topdown_counts_fini(struct topdown_counts *counts);
+
+/* topdown-live.c: the table of this machine (-ENOENT with what is missing), and counting here */
+int topdown_detect(struct topdown_job *job, struct err *err);
+int topdown_live(struct topdown_job *job, struct err *err);
+/* topdown-software.c: what can be said without counters */
+int topdown_software(struct topdown_job *job, const char *missing, struct err *err);
 
 /* topdown-print.c: one result in the form asked for */
 int topdown_show(struct topdown_job *job, const struct topdown_result *result, struct err *err);

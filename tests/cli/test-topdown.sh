@@ -126,4 +126,24 @@ check_fails "words behind the count" 'only SHARE% and \+- ERROR' topdown --cpu s
 head -c 1000 /dev/zero >bad
 check_fails "no text" 'not a text file' topdown --cpu spr --import bad
 
+# Live. With counters the tree, without them what is missing and the kernel's accounts.
+either='level 1 adds up|cycles per instruction|No top-down tree: .*[a-z]'
+check_status "the command's exit status passes through" 3 "$CULPRIT" topdown -- sh -c 'exit 3'
+check_match "a command" "$either" topdown -- sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done'
+check_match "-a -d: the whole machine for a time" "$either" topdown -a -d 200ms
+check_match "--all-cpus --duration" "$either" topdown --all-cpus --duration 200ms
+check_match "-I --interval-count" "$either" topdown -I 50 --interval-count 2 -- sleep 1
+check_match "--interval-print" "$either" topdown --interval-print 50 -- sleep 0.2
+check_match "--no-multiplex" "$either" topdown --no-multiplex -- true
+check_match "-p" "$either|no counters of the core|no table|no top-down events|no counter can" topdown -p $$ -d 100ms
+check_fails "--pid: no such process" 'no process 2147483646' topdown --pid 2147483646
+check_match "--json without counters has keys all the same" '"cpi_stack"' topdown --json -- true
+check_match "--csv" '^(time_ns|name),' topdown --csv -- true
+check_status "a command that does not exist" 127 "$CULPRIT" topdown -- ./nowhere
+check_fails "nothing to count" 'say what to count' topdown
+check_fails "--cpu is for files" 'needs --import' topdown --cpu spr -- true
+check_fails "--no-multiplex needs a command" 'needs a command' topdown --no-multiplex -a
+check_fails "--interval-count needs -I" 'needs -I' topdown --interval-count 2 -a
+check_fails "-a and -p exclude each other" 'exclude' topdown -a -p 1
+
 plan_end
