@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -10,6 +11,8 @@
 #include "base/util.h"
 #include "profile/legacy.h"
 #include "profile/pprof.h"
+
+#define FIFO_WAIT_MS 5000
 
 /* The bytes of an input: mapped when it is a regular file, else read into memory. */
 struct content {
@@ -83,10 +86,23 @@ static int content_from_fd(int fd, size_t max, struct content *content, struct e
 static int content_open(const char *path, size_t max, struct content *content, struct err *err)
 {
 	CLEANUP_CLOSE int fd = -1;
+	struct stat st;
 
 	if (strcmp(path, "-") == 0)
 		return content_from_fd(STDIN_FILENO, max, content, err);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	/* A named pipe without a writer must not hold the command forever. */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode)) {
+		struct pollfd wait = {.fd = fd, .events = POLLIN};
+
+		if (poll(&wait, 1, FIFO_WAIT_MS) == 0)
+			return err_set(
+				err, -ENODATA,
+				"%s: named pipe without a writer for %d s; start the writer first",
+				path, FIFO_WAIT_MS / 1000);
+	}
+	if (fd >= 0)
+		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 	if (fd < 0)
 		return err_set(err, -errno, "%s: %s", path, strerrordesc_np(errno));
 	return content_from_fd(fd, max, content, err);

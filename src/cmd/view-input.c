@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -14,9 +15,11 @@
 static bool is_recording(const char *path)
 {
 	CLEANUP_CLOSE int fd = -1;
+	struct stat st;
 	char magic[8];
 
-	if (strcmp(path, "-") == 0)
+	/* A pipe must not be opened twice: its writer would find no reader in between. */
+	if (strcmp(path, "-") == 0 || stat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return false;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	return fd >= 0 && fd_pread_all(fd, magic, sizeof(magic), 0) == 0 &&

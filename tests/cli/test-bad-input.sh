@@ -43,6 +43,8 @@ printf '# comment\n\nsome program 12/34 [001] 123.456789:     250000 cpu-clock:\
 refused "the text of perf script" 1 'this is the text of perf script; give the recording' script.txt
 mkdir folder
 refused "a directory" 1 'folder: is a directory' folder
+mkfifo silent
+refused "a named pipe that nobody writes" 1 'silent: named pipe without a writer' silent
 refused "no file" 1 'nothing: No such file' nothing
 refused "a device" 1 'is empty' /dev/null
 refused "endless zeros" 1 'more than 192 MB' /dev/zero
