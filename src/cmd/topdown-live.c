@@ -253,9 +253,11 @@ static int first_nodes(struct live *live, bool *nodes, struct err *err)
 
 	for (size_t i = 0; i < table->node_count; i++)
 		nodes[i] = job->chosen ? job->chosen[i] : table->nodes[i].level <= level;
+	if (job->options.explain) /* found by choose_nodes() */
+		nodes[topdown_node_find(table, job->options.explain)] = true;
 	r = make_set(live, nodes, &multiplexed, err);
-	if (r < 0 || !multiplexed || job->chosen || job->options.all || job->options.level ||
-	    !job->argv || live->places.len > 0 || job->options.interval_ns)
+	if (r < 0 || !multiplexed || job->chosen || job->options.explain || job->options.all ||
+	    job->options.level || !job->argv || live->places.len > 0 || job->options.interval_ns)
 		return r;
 	for (size_t i = 0; i < table->node_count; i++)
 		nodes[i] = table->nodes[i].level == 1;
