@@ -16,7 +16,7 @@
 struct convert_options {
 	const char *output, *to, *from, *value, *root;
 	const char *comm, *dso, *event;
-	bool annotate, tid, cpu, no_symbols;
+	bool annotate, tid, cpu, no_symbols, no_inlines;
 	uint64_t max_bytes;
 };
 
@@ -198,6 +198,7 @@ static int choose_input(const struct convert_options *o, struct input_options *r
 		.tid = o->tid || (o->root && strcmp(o->root, "tid") == 0),
 		.cpu = o->cpu,
 		.no_symbols = o->no_symbols,
+		.no_inlines = o->no_inlines,
 		.comm = o->comm,
 		.dso = o->dso,
 		.event = o->event,
@@ -348,6 +349,8 @@ static const struct option_spec convert_specs[] = {
 	OPT_FLAG(0, "cpu", struct convert_options, cpu, "Keep the CPU as a label."),
 	OPT_FLAG(0, "no-symbols", struct convert_options, no_symbols,
 		 "Keep addresses alone, for a reader that has the objects."),
+	OPT_FLAG(0, "no-inline", struct convert_options, no_inlines,
+		 "Do not look for inlined functions and source lines in debug information."),
 	OPT_HEADING("Folded stacks, flame graphs and gperftools"),
 	OPT_TEXT(0, "value", "TYPE", struct convert_options, value,
 		 "The value to count (samples, cpu, alloc_space ...); the profile's default when "

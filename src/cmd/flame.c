@@ -82,6 +82,8 @@ static const struct option_spec flame_options[] = {
 		 "192M."),
 	OPT_FLAG(0, "no-demangle", ARGS, input.no_demangle,
 		 "Show C++ and Rust names as they stand in the object."),
+	OPT_FLAG(0, "no-inline", ARGS, input.no_inlines,
+		 "Do not look for inlined functions and source lines in debug information."),
 	OPT_HEADING("Looks"),
 	OPT_TEXT(0, "title", "TEXT", ARGS, title, "Title. Default: the name of the input."),
 	OPT_U64(0, "width", "PIXELS", ARGS, width, "Width of an SVG, 300 to 20000. Default: 1200."),

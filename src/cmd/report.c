@@ -76,6 +76,8 @@ static const struct option_spec report_options[] = {
 		 "192M."),
 	OPT_FLAG(0, "no-demangle", ARGS, input.no_demangle,
 		 "Show C++ and Rust names as they stand in the object."),
+	OPT_FLAG(0, "no-inline", ARGS, input.no_inlines,
+		 "Do not look for inlined functions and source lines in debug information."),
 	OPT_HEADING("Rows"),
 	OPT_TEXT('s', "sort", "KEYS", ARGS, sort,
 		 "What makes a row, separated by commas: comm, pid, tid, cpu, dso, symbol, file. "

@@ -59,6 +59,7 @@ static int open_recording(const struct command *self, const struct view_input_op
 		.tid = options->tid,
 		.cpu = options->cpu,
 		.event = options->event,
+		.no_inlines = options->no_inlines,
 		.symbols = {.no_demangle = options->no_demangle},
 		.warn = warn_object,
 		.warn_arg = (void *)(uintptr_t)self,
@@ -114,6 +115,7 @@ int view_input_open(const struct command *self, const struct view_input_options 
 		.max_bytes = options->max_bytes,
 		.collect = {.tid = options->tid,
 			    .cpu = options->cpu,
+			    .no_inlines = options->no_inlines,
 			    .symbols = {.no_demangle = options->no_demangle}},
 	};
 	int r;

@@ -14,12 +14,19 @@
 #include "sample/collect-internal.h"
 
 #define WARN_OBJECTS_MAX 3
+#define INLINES_MAX      32 /* frames of one location that are kept */
 
 struct group {
 	size_t first, count; /* in the list */
 	const char *status;
 	size_t named;
-	bool stripped; /* it only names what it exports */
+	bool stripped;                    /* it only names what it exports */
+	VEC(struct inline_frame) inlines; /* of its addresses, one after another */
+};
+
+/* The functions inlined at an address, in its group's inlines; count 0: not known. */
+struct span {
+	uint32_t first, count;
 };
 
 struct naming {
@@ -27,6 +34,7 @@ struct naming {
 	struct symbols *symbols;
 	struct unnamed *list;
 	struct symbol *found; /* name NULL: not found */
+	struct span *spans;   /* as found; NULL: not wanted */
 	VEC(struct group) groups;
 	bool same_kernel;     /* the recording's kernel is the one that runs here */
 	int64_t kernel_delta; /* from recorded to local kernel addresses */
@@ -117,6 +125,20 @@ static bool kernel_address(const struct naming *naming, const struct dso *dso, u
 	return true;
 }
 
+static int find_inlines(struct naming *naming, struct group *group, struct module *module,
+			size_t index)
+{
+	struct inline_frame frames[INLINES_MAX];
+	int count = module_inlines(module, naming->list[index].address, frames, INLINES_MAX), r = 0;
+
+	if (count <= 0)
+		return count;
+	naming->spans[index] = (struct span){(uint32_t)group->inlines.len, (uint32_t)count};
+	for (int i = 0; i < count && r == 0; i++)
+		r = vec_push(&group->inlines, frames[i]);
+	return r;
+}
+
 static int name_group(void *arg, size_t index)
 {
 	struct naming *naming = arg;
@@ -129,7 +151,7 @@ static int name_group(void *arg, size_t index)
 		return r;
 	group->status = module_status(module);
 	group->stripped = module_stripped(module);
-	for (size_t i = group->first; i < group->first + group->count; i++) {
+	for (size_t i = group->first; i < group->first + group->count && r == 0; i++) {
 		uint64_t address = naming->list[i].address;
 
 		if (dso->kind == MODULE_KERNEL && !kernel_address(naming, dso, &address))
@@ -138,8 +160,13 @@ static int name_group(void *arg, size_t index)
 			group->named++;
 		else
 			naming->found[i].name = NULL;
+		if (naming->spans && dso->kind == MODULE_ELF)
+			r = find_inlines(naming, group, module, i);
 	}
-	return 0;
+	/* The next object needs the memory. */
+	if (naming->spans)
+		module_release_inlines(module);
+	return r;
 }
 
 static int compare_unnamed(const void *a, const void *b)
@@ -166,41 +193,83 @@ static int make_groups(struct naming *naming, size_t count)
 	return r;
 }
 
-static int set_name(struct profile *profile, uint32_t location, const char *name,
-		    const char *raw_name)
+static int make_line(struct profile *profile, const char *name, const char *raw_name,
+		     const struct inline_frame *place, struct profile_line *ret)
 {
 	struct profile_function function = {0};
-	struct profile_line line = {0};
 	int r = strtab_intern_text(&profile->strings, name, &function.name);
 
 	if (r == 0)
 		r = strtab_intern_text(&profile->strings, raw_name, &function.system_name);
-	if (r == 0)
-		r = profile_function(profile, &function, &line.function);
-	return r < 0 ? r : profile_location_set_lines(profile, location, &line, 1);
+	if (r == 0 && place && place->file)
+		r = strtab_intern_text(&profile->strings, place->file, &function.filename);
+	if (place) {
+		ret->line = place->line;
+		ret->column = place->column;
+	}
+	return r < 0 ? r : profile_function(profile, &function, &ret->function);
+}
+
+/*
+ * The function that has the code is called what the symbol table says; debug information names it
+ * only when that has nothing.
+ */
+static int set_lines(struct profile *profile, uint32_t location, const char *name,
+		     const char *raw_name, const struct inline_frame *frames, uint32_t count)
+{
+	struct profile_line lines[INLINES_MAX] = {0};
+	struct profile_mapping *mapping =
+		&profile->mappings.data[profile->locations.data[location].mapping];
+	uint32_t used = 0;
+	int r = 0;
+
+	for (uint32_t i = 0; i < count && r == 0; i++) {
+		bool last = i + 1 == count;
+		const char *function = last && name ? name : frames[i].function;
+		const char *raw = last && name ? raw_name : frames[i].raw_function;
+
+		/* What has no name at all is shown by its address. */
+		if (!function && last && used == 0)
+			return 0;
+		r = make_line(profile, function ? function : "[unknown]", raw ? raw : "[unknown]",
+			      &frames[i], &lines[used++]);
+		mapping->has_filenames |= frames[i].file != NULL;
+		mapping->has_line_numbers |= frames[i].line != 0;
+		mapping->has_inline_frames |= count > 1;
+	}
+	if (count == 0)
+		r = make_line(profile, name, raw_name, NULL, &lines[used++]);
+	return r < 0 ? r : profile_location_set_lines(profile, location, lines, used);
 }
 
 static int set_names(struct naming *naming, struct profile *profile, size_t count)
 {
+	const struct group *group = naming->groups.data;
+
 	for (size_t i = 0; i < count; i++) {
 		const struct unnamed *at = &naming->list[i];
 		const struct symbol *symbol = &naming->found[i];
 		const char *name = symbol->name, *raw = symbol->raw_name;
+		struct span span = naming->spans ? naming->spans[i] : (struct span){0};
 		uint64_t start;
 		int r = 0;
 
+		while (span.count && i >= group->first + group->count)
+			group++;
 		if (!name && at->dso && at->context == FRAME_KERNEL)
 			name = raw = session_ksymbol(naming->session, at->address, &start);
 		if (!name && !at->dso)
 			name = raw = "[unknown]";
-		if (!name)
+		if (!name && span.count == 0)
 			continue;
 		if (at->context == FRAME_KERNEL && symbol->name && symbol->object)
 			r = collect_mapping(naming->session, profile, at->dso, at->context,
 					    symbol->object,
 					    &profile->locations.data[at->location].mapping);
 		if (r == 0)
-			r = set_name(profile, at->location, name, raw);
+			r = set_lines(profile, at->location, name, raw,
+				      span.count ? group->inlines.data + span.first : NULL,
+				      span.count);
 		if (r < 0)
 			return r;
 	}
@@ -312,7 +381,11 @@ int collect_names(struct session *session, const struct collect_options *options
 		return 0;
 	qsort(list->all.data, count, sizeof(*list->all.data), compare_unnamed);
 	naming.found = calloc(count, sizeof(*naming.found));
-	r = naming.found ? symbols_new(&options->symbols, &naming.symbols) : -ENOMEM;
+	if (!options->no_inlines)
+		naming.spans = calloc(count, sizeof(*naming.spans));
+	r = naming.found && (naming.spans || options->no_inlines)
+		    ? symbols_new(&options->symbols, &naming.symbols)
+		    : -ENOMEM;
 	if (r == 0)
 		r = make_groups(&naming, count);
 	if (r == 0) {
@@ -324,7 +397,10 @@ int collect_names(struct session *session, const struct collect_options *options
 	if (r == 0 && options->warn)
 		warn_about(&naming, options);
 	symbols_free(naming.symbols);
+	vec_for_each(&naming.groups, group)
+		vec_fini(&group->inlines);
 	vec_fini(&naming.groups);
+	free(naming.spans);
 	free(naming.found);
 	return r;
 }

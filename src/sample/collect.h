@@ -17,6 +17,7 @@
 struct collect_options {
 	bool tid, cpu;                  /* labels to add */
 	bool no_symbols;                /* leave addresses as they are */
+	bool no_inlines;                /* one function per address, no files and lines */
 	bool no_callchains;             /* leaves only */
 	const char *comm, *dso, *event; /* keep only these; globs; NULL: all */
 	struct symbols_options symbols;

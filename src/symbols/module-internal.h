@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "base/arena.h"
 #include "base/hash.h"
 #include "base/util.h"
 #include "base/vec.h"
@@ -18,6 +19,13 @@ struct module {
 	char *identity; /* what makes two modules one */
 	bool stripped;
 	size_t bad_lines;
+
+	const struct symbols *owner;
+	pthread_mutex_t inline_lock; /* of the rest */
+	struct dwarf *dwarf;         /* NULL: none, or not opened */
+	uint64_t dwarf_bias;         /* from its addresses to the object's */
+	struct arena inline_texts;
+	bool dwarf_tried;
 };
 
 struct key {
@@ -41,6 +49,9 @@ void module_set_status(struct module *module, const char *fmt, ...) PRINTF(2, 3)
 /* Makes the module's table of what the builder collected. */
 int module_finish(const struct symbols *symbols, struct module *module,
 		  struct symtab_builder *builder, enum symtab_policy policy);
+
+/* Prelink moves an object after its debug file was made: by how much. */
+uint64_t module_debug_bias(const struct elf_file *object, const struct elf_file *debug);
 
 /* Loaders: 0 with symbols or a status, or -ENOMEM. */
 int module_load_kernel(const struct symbols *symbols, const struct module_ref *ref,

@@ -32,6 +32,9 @@ static void module_free(struct module *module)
 {
 	if (!module)
 		return;
+	module_release_inlines(module);
+	arena_fini(&module->inline_texts);
+	pthread_mutex_destroy(&module->inline_lock);
 	symtab_fini(&module->tab);
 	elf_close(&module->segments);
 	free(module->file);
@@ -129,7 +132,7 @@ int module_finish(const struct symbols *symbols, struct module *module,
 
 /* Prelink moves an object after its debug file was made: the first loaded segments tell by how
  * much. */
-static uint64_t debug_bias(const struct elf_file *object, const struct elf_file *debug)
+uint64_t module_debug_bias(const struct elf_file *object, const struct elf_file *debug)
 {
 	uint64_t first[2] = {0};
 	const struct elf_file *files[2] = {object, debug};
@@ -155,9 +158,9 @@ static int load_elf_symbols(const struct elf_file *elf, const struct elf_file *d
 	int r = elf_load_symtab(elf, 0, builder, &found);
 
 	if (r == 0 && debug)
-		r = elf_load_symtab(debug, debug_bias(elf, debug), builder, NULL);
+		r = elf_load_symtab(debug, module_debug_bias(elf, debug), builder, NULL);
 	if (r == 0 && !found && !debug && elf_debugdata(elf, &mini) == 0) {
-		r = elf_load_symtab(&mini, debug_bias(elf, &mini), builder, NULL);
+		r = elf_load_symtab(&mini, module_debug_bias(elf, &mini), builder, NULL);
 		/* The names lie in the unpacked image. */
 		if (r == 0)
 			r = symtab_builder_own(builder, TAKE_PTR(mini.owned_image));
@@ -298,6 +301,8 @@ static int module_load(const struct symbols *symbols, const struct module_ref *r
 	if (!module)
 		return -ENOMEM;
 	module->kind = ref->kind;
+	module->owner = symbols;
+	pthread_mutex_init(&module->inline_lock, NULL);
 	module->segments.fd = -1;
 	switch (ref->kind) {
 	case MODULE_ELF:

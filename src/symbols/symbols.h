@@ -74,6 +74,27 @@ int symbols_module(struct symbols *symbols, const struct module_ref *ref, struct
 /* True and *ret when a symbol covers the address. Thread safe on a loaded module. */
 bool module_lookup(const struct module *module, uint64_t address, struct symbol *ret);
 
+/* One of the functions that an address belongs to, and the place in it. */
+struct inline_frame {
+	const char *function;     /* demangled; NULL unknown */
+	const char *raw_function; /* as in the debug information */
+	const char *file;         /* source file, NULL unknown */
+	uint32_t line, column;    /* 0 unknown */
+	bool inlined;             /* into the next frame */
+};
+
+/*
+ * The functions that are inlined at an address, innermost first; the last one has the code. The
+ * first frame's line is the address's own, the others' are those of the calls. At most max frames;
+ * of more the outermost one and max - 1 innermost ones. 0 when there is no debug information for
+ * the address. -ENOMEM. Debug information is opened by the first call. Thread safe: threads on one
+ * module wait for each other. Texts live as long as the struct symbols.
+ */
+int module_inlines(struct module *module, uint64_t address, struct inline_frame *frames,
+		   size_t max);
+/* Closes the debug information and frees what was decoded; a later call opens it again. */
+void module_release_inlines(struct module *module);
+
 /* The file that is really read, NULL when none. */
 const char *module_file(const struct module *module);
 /* NULL when there are symbols, else one line: what is missing and what mends it. */

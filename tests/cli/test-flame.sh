@@ -78,6 +78,7 @@ check_match "--event" '"unit":"samples"' flame -i stacks.folded -o - --event sam
 check_fails "--event that is not there" "no value type" flame -i stacks.folded --event cycles
 check_fails "--comm without samples" 'no sample to draw of a command' flame -i stacks.folded --comm nobody
 check_match "--by-comm" '\[unknown\]' flame -i stacks.folded -o - --by-comm
+check "--no-inline" flame -i stacks.folded -o - --no-inline
 check "--no-demangle" flame -i stacks.folded -o - --no-demangle
 check_fails "--max-size limits pipes" 'max-size' sh -c 'cat stacks.folded | "$CULPRIT" flame -i - --max-size 16'
 check_match "--base: the page compares" '"diff":true' flame -i stacks.folded --base old.folded -o -

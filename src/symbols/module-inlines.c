@@ -1,0 +1,85 @@
+/* A module's debug information: in the object, or in its separate debug file. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols/dwarf.h"
+#include "symbols/module-internal.h"
+
+/* False: there is none. */
+static bool open_debug(const struct module *module, struct elf_file *ret, char **ret_path,
+		       uint64_t *ret_bias)
+{
+	struct elf_file object, debug;
+	char *path;
+
+	if (elf_open(module->file, &object, NULL) < 0)
+		return false;
+	if (dwarf_is_in(&object)) {
+		path = strdup(module->file);
+		if (!path) {
+			elf_close(&object);
+			return false;
+		}
+		*ret = object;
+		*ret_path = path;
+		*ret_bias = 0;
+		return true;
+	}
+	if (locate_debug(&module->owner->places, &object, module->file, &debug, &path) < 0) {
+		elf_close(&object);
+		return false;
+	}
+	*ret_bias = module_debug_bias(&object, &debug);
+	elf_close(&object);
+	if (!dwarf_is_in(&debug)) {
+		elf_close(&debug);
+		free(path);
+		return false;
+	}
+	*ret = debug;
+	*ret_path = path;
+	return true;
+}
+
+static int open_dwarf(struct module *module)
+{
+	struct dwarf_options options = {.debug_dirs = module->owner->places.debug_dirs,
+					.root = module->owner->places.root,
+					.no_demangle = module->owner->no_demangle};
+	struct elf_file elf;
+	char *path;
+
+	module->dwarf_tried = true;
+	if (!module->file || module->kind != MODULE_ELF ||
+	    !open_debug(module, &elf, &path, &module->dwarf_bias))
+		return 0;
+	options.path = arena_strndup(&module->inline_texts, path, strlen(path));
+	free(path);
+	return dwarf_new(&options, &elf, &module->inline_texts, &module->dwarf);
+}
+
+int module_inlines(struct module *module, uint64_t address, struct inline_frame *frames, size_t max)
+{
+	int r = 0;
+
+	if (module->segments.nsegments > 0 &&
+	    !elf_offset_to_vaddr(&module->segments, address, &address))
+		return 0;
+	pthread_mutex_lock(&module->inline_lock);
+	if (!module->dwarf_tried)
+		r = open_dwarf(module);
+	if (r == 0 && module->dwarf)
+		r = dwarf_inlines(module->dwarf, address - module->dwarf_bias, frames, max);
+	pthread_mutex_unlock(&module->inline_lock);
+	return r;
+}
+
+void module_release_inlines(struct module *module)
+{
+	pthread_mutex_lock(&module->inline_lock);
+	dwarf_free(module->dwarf);
+	module->dwarf = NULL;
+	module->dwarf_tried = false;
+	pthread_mutex_unlock(&module->inline_lock);
+}
