@@ -101,7 +101,7 @@ static int visit(struct walk *w, const struct dwarf_abbrev *abbrev, uint64_t off
 			jump(w, &entry, r, &children);
 			break;
 		}
-		/* fall through */
+		__attribute__((fallthrough));
 	default:
 		dwarf_entry_skip(w->table, w->unit, abbrev, r);
 		break;
