@@ -99,7 +99,14 @@ void input_warn_recording(const struct command *self, const char *name,
 			  name, (unsigned long long)stats->lost_samples,
 			  (unsigned long long)stats->lost_records);
 	/* The report's header has the count; a warning is for what changes the picture. */
-	if (stats->truncated_stacks * 100 > stats->samples)
+	if ((stats->cut_stacks + stats->lost_stacks) * 100 > stats->unwound_stacks)
+		cmd_warnf(self,
+			  "%s: of %llu unwound stacks %llu leave the copied bytes (copy more: "
+			  "--call-graph dwarf,SIZE) and %llu end in code without unwind information",
+			  name, (unsigned long long)stats->unwound_stacks,
+			  (unsigned long long)stats->cut_stacks,
+			  (unsigned long long)stats->lost_stacks);
+	else if (stats->truncated_stacks * 100 > stats->samples)
 		cmd_warnf(self, "%s: %.1f %% of the stacks are cut at their root", name,
 			  100.0 * (double)stats->truncated_stacks / (double)stats->samples);
 }

@@ -258,6 +258,8 @@ static int set_names(struct naming *naming, struct profile *profile, size_t coun
 			group++;
 		if (!name && at->dso && at->context == FRAME_KERNEL)
 			name = raw = session_ksymbol(naming->session, at->address, &start);
+		if (at->dso && at->dso - 1 == naming->session->cut->id)
+			name = raw = "[truncated]";
 		if (!name && !at->dso)
 			name = raw = "[unknown]";
 		if (!name && span.count == 0)

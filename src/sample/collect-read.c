@@ -183,9 +183,10 @@ static int callers(struct collector *collector, const struct raw_sample *raw,
 	if (sample->stack) /* the frames depend on registers, too */
 		return resolve_callers(collector, raw, leaf, ret, ret_truncated);
 	key.len = sample->chain_len - leaf->skip;
-	key.state =
-		(uint32_t)leaf->caller_context << 1 | leaf->exact | (uint32_t)(leaf->skip > 0) << 8;
-	if (key.len == 0) {
+	key.state = (uint32_t)leaf->caller_context << 1 | leaf->exact |
+		    (uint32_t)(leaf->skip > 0) << 8 | (uint32_t)raw->cut << 9 |
+		    (uint32_t)raw->unwound << 10;
+	if (key.len == 0 && !raw->cut) {
 		*ret = 0;
 		*ret_truncated = false;
 		return 0;
@@ -200,7 +201,7 @@ static int callers(struct collector *collector, const struct raw_sample *raw,
 		return 0;
 	}
 	r = resolve_callers(collector, raw, leaf, ret, ret_truncated);
-	copy = r < 0 ? NULL : arena_alloc(&collector->arena, key.len * sizeof(*copy));
+	copy = r < 0 ? NULL : arena_alloc(&collector->arena, (key.len + 1) * sizeof(*copy));
 	if (!copy)
 		return r < 0 ? r : -ENOMEM;
 	memcpy(copy, key.ips, key.len * sizeof(*copy));
@@ -267,9 +268,8 @@ static int add_cell(struct collector *collector, const struct collect_cell *key)
 	return r < 0 ? r : hash_index_add(&collector->cell_index, hash, id);
 }
 
-static int collect_sample(void *arg, const struct raw_sample *raw)
+static int collect_unwound(struct collector *collector, const struct raw_sample *raw)
 {
-	struct collector *collector = arg;
 	struct collect_cell cell = {.event = raw->event, .count = 1};
 	uint32_t location = 0;
 	struct leaf leaf;
@@ -298,6 +298,18 @@ static int collect_sample(void *arg, const struct raw_sample *raw)
 	/* Periods above this are damage; a sum must not wrap. */
 	cell.period = (int64_t)MIN(raw->sample.period, (uint64_t)INT64_MAX >> 1);
 	return add_cell(collector, &cell);
+}
+
+static int collect_sample(void *arg, const struct raw_sample *raw)
+{
+	struct collector *collector = arg;
+	struct raw_sample unwound;
+	int r;
+
+	if (!raw->sample.stack || collector->options->no_callchains)
+		return collect_unwound(collector, raw);
+	r = unwinder_run(&collector->reader.unwinder, collector->reader.session, raw, &unwound);
+	return r < 0 ? r : collect_unwound(collector, &unwound);
 }
 
 int collector_run(struct collector *collector, const struct chunk *chunk)

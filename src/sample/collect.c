@@ -312,7 +312,9 @@ int collect_profile(struct session *session, const struct collect_options *optio
 	int r;
 
 	pthread_mutex_init(&collect.lock, NULL);
-	r = make_filters(&collect);
+	r = session_unwind_init(session, &options->symbols);
+	if (r == 0)
+		r = make_filters(&collect);
 	if (r == 0)
 		r = read_samples(&collect);
 	if (r == 0)

@@ -56,9 +56,9 @@ int session_dso_add(struct session *session, const char *path, enum module_kind 
 int session_dsos_init(struct session *session)
 {
 	static const char *const names[] = {"[kernel.kallsyms]", "[guest.kernel.kallsyms]",
-					    "[guest]", "[hypervisor]"};
+					    "[guest]", "[hypervisor]", "[truncated]"};
 	struct dso **slots[] = {&session->kernel, &session->guest_kernel, &session->guest_user,
-				&session->hypervisor};
+				&session->hypervisor, &session->cut};
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		uint32_t id;

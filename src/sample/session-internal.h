@@ -17,6 +17,7 @@
 #include "sample/maps.h"
 #include "sample/perfdata.h"
 #include "sample/session.h"
+#include "sample/unwinder.h"
 #include "sample/walk.h"
 
 /* Address spaces that belong to no process. */
@@ -124,7 +125,8 @@ struct session {
 
 	VEC(struct dso *) dsos;
 	struct hash_index dso_index;
-	struct dso *kernel, *guest_kernel, *guest_user, *hypervisor;
+	struct dso *kernel, *guest_kernel, *guest_user, *hypervisor,
+		*cut; /* cut: the unknown root of a cut stack */
 	VEC(struct known_build_id) build_ids;
 	uint64_t kernel_text; /* where _text (or _stext) was, 0 unknown */
 	bool kernel_text_is_stext;
@@ -134,6 +136,7 @@ struct session {
 	struct tasks tasks;
 	VEC(struct chunk) chunks;
 	struct str kallsyms;
+	struct unwind_modules unwind;
 	struct lost_counters lost;
 	uint64_t lost_sample_records;
 	uint64_t clock_wall_ns, clock_event_ns; /* the same moment by two clocks; 0 unknown */
@@ -155,6 +158,7 @@ struct sample_reader {
 	struct task_slot *slots;
 	struct strtab names; /* of threads that the recording does not name */
 	uint64_t *event_samples;
+	struct unwinder unwinder;
 	uint64_t samples, truncated, first_time, last_time, bad_samples;
 	struct lost_counters lost;
 };
@@ -165,6 +169,8 @@ struct raw_sample {
 	uint64_t key;
 	const struct task *task;
 	const char *comm;
+	bool unwound; /* the chain was found in the copied stack bytes */
+	bool cut;     /* and does not reach its root */
 };
 
 typedef int (*raw_sample_fn)(void *arg, const struct raw_sample *sample);
@@ -193,6 +199,9 @@ int session_add_build_id(struct session *session, const struct perfdata_build_id
 
 /* scan.c: the first pass; done once. */
 int session_scan(struct session *session, struct err *err);
+
+/* unwinder.c: where unwinding looks for objects; the first call counts. NULL: the defaults. */
+int session_unwind_init(struct session *session, const struct symbols_options *options);
 
 /* session-run.c */
 int sample_reader_init(struct sample_reader *reader, struct session *session);

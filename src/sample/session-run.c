@@ -31,6 +31,7 @@ int sample_reader_init(struct sample_reader *reader, struct session *session)
 void sample_reader_fini(struct sample_reader *reader)
 {
 	walk_fini(&reader->walk);
+	unwinder_fini(&reader->unwinder);
 	strtab_fini(&reader->names);
 	free(reader->scratch);
 	free(reader->slots);
@@ -115,6 +116,7 @@ static void make_sample(struct sample_reader *reader, const struct record *recor
 	if (!raw->sample.has_period)
 		raw->sample.period = attr->freq ? 1 : attr->period_or_freq;
 	raw->key = session->timed ? raw->sample.time : record->sequence;
+	raw->unwound = raw->cut = false;
 	slot = find_task(reader, raw->sample.pid, raw->sample.tid, raw->key);
 	raw->task = &slot->task;
 	raw->comm = slot->comm;
@@ -146,6 +148,8 @@ int sample_reader_run(struct sample_reader *reader, const struct chunk *chunk, r
 void session_begin_pass(struct session *session)
 {
 	session->stats.truncated_stacks = 0;
+	session->stats.unwound_stacks = session->stats.cut_stacks = 0;
+	session->stats.lost_stacks = 0;
 	vec_for_each(&session->public_events, event)
 		event->samples = 0;
 }
@@ -157,6 +161,9 @@ int sample_reader_finish(struct sample_reader *reader)
 	uint64_t lost = 0;
 
 	stats->truncated_stacks += reader->truncated;
+	stats->unwound_stacks += reader->unwinder.unwound;
+	stats->cut_stacks += reader->unwinder.cut;
+	stats->lost_stacks += reader->unwinder.lost;
 	if (reader->bad_samples && stats->problem[0] == '\0')
 		snprintf(stats->problem, sizeof(stats->problem),
 			 "%llu samples have lengths that lead past their end",
@@ -326,7 +333,12 @@ void session_callers(const struct session *session, const struct raw_sample *raw
 		exact = false;
 	}
 	walk->truncated = addresses >= (attr->max_stack ? attr->max_stack : DEFAULT_MAX_STACK);
-	if (sample->stack) { /* only what the chain gives: the copied bytes are not unwound here */
+	if (raw->unwound) {
+		walk->truncated = raw->cut;
+		if (raw->cut && walk->count < walk->cap)
+			walk->frames[walk->count++] = (struct sample_frame){.dso = session->cut};
+	}
+	if (sample->stack) { /* no registers to unwind from: only what the chain gives */
 		if (!user && user_ip(session, raw, &ip))
 			add_frame(session, raw, walk, ip, false, FRAME_USER);
 		walk->truncated = true;
@@ -360,9 +372,8 @@ struct run {
 	void *arg;
 };
 
-static int run_sample(void *arg, const struct raw_sample *raw)
+static int run_unwound(struct run *run, const struct raw_sample *raw)
 {
-	struct run *run = arg;
 	const struct perfdata_sample *s = &raw->sample;
 	struct sample sample = {
 		.time_ns = s->time,
@@ -399,6 +410,18 @@ static int run_sample(void *arg, const struct raw_sample *raw)
 	sample.truncated = run->frames.truncated;
 	r = run->fn(run->arg, &sample);
 	return MIN(r, 0);
+}
+
+static int run_sample(void *arg, const struct raw_sample *raw)
+{
+	struct run *run = arg;
+	struct raw_sample unwound;
+	int r;
+
+	if (!raw->sample.stack)
+		return run_unwound(run, raw);
+	r = unwinder_run(&run->reader->unwinder, run->session, raw, &unwound);
+	return r < 0 ? r : run_unwound(run, &unwound);
 }
 
 int session_run(struct session *session, int (*fn)(void *arg, const struct sample *sample),

@@ -200,6 +200,7 @@ void session_close(struct session *session)
 	if (!session)
 		return;
 	input_close(&session->input);
+	unwind_modules_fini(&session->unwind);
 	arena_fini(&session->arena);
 	strtab_fini(&session->strings);
 	vec_fini(&session->events);

@@ -63,6 +63,9 @@ struct session_stats {
 	uint64_t lost_samples;	 /* LOST_SAMPLES and read_format lost */
 	uint64_t throttled;
 	uint64_t truncated_stacks;
+	uint64_t unwound_stacks; /* found in copied stack bytes; of these: */
+	uint64_t cut_stacks;	 /* that leave the copied bytes */
+	uint64_t lost_stacks;	 /* that end in code whose callers nothing tells */
 	uint64_t missing_bytes;	 /* the file is cut: bytes the header promised and that are not there */
 	bool unfinished;	 /* the header was never completed; counts come from scanning */
 	uint64_t first_time_ns, last_time_ns;

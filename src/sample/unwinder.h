@@ -1,0 +1,47 @@
+/*
+ * Stacks of samples that carry registers and stack bytes (--call-graph dwarf): the user part of the
+ * chain is found by the call frame information of the mapped objects (symbols/unwind.h), by frame
+ * pointers where there is none. The result is a chain like the kernel's own, so that all that
+ * follows (interning, resolving) is the same for both.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "symbols/unwind.h"
+
+struct session;
+struct raw_sample;
+
+/* The tables of a session's objects, loaded when the first frame needs them. */
+struct unwind_modules {
+	pthread_mutex_t lock;
+	struct symbols *symbols;
+	struct {
+		_Atomic(struct unwind_table *) table; /* NULL: not asked for yet */
+	} * tables;                                   /* by dso id */
+	uint32_t count;
+};
+
+struct unwind_slot;
+
+/* One thread's: a cache of rules by address, and the chain of the last sample. */
+struct unwinder {
+	struct session *session;
+	struct unwind_slot *slots;
+	uint64_t *chain;
+	uint64_t unwound, cut, lost;
+};
+
+void unwind_modules_fini(struct unwind_modules *modules);
+void unwinder_fini(struct unwinder *unwinder);
+
+/*
+ * *ret is the sample with its stack unwound (unwound is set, and cut or lost when the root was not
+ * reached); the sample as it is where that cannot be done (no registers, 32 bits). The chain is
+ * valid until the next call. Fails with -ENOMEM only.
+ */
+int unwinder_run(struct unwinder *unwinder, struct session *session, const struct raw_sample *raw,
+		 struct raw_sample *ret);
