@@ -126,19 +126,5 @@ if have node; then
 else
 	skip "Node: perf report on our file agrees" "node is not installed"
 fi
-if "$CULPRIT" record -q -a -d 50ms -o probe 2>/dev/null; then
-	"$PROGRAMS/shares" 3 2 &
-	BACKGROUND=$!
-	"$PROGRAMS/chain" 5 200 &
-	BACKGROUND="$BACKGROUND $!"
-	record -a -d 1500ms -o all.data
-	agree "whole machine: perf report on our file agrees" all.data
-	if have_perf; then
-		perf record -q -a -g -F 3999 --no-bpf-event -o perf-all.data -- sleep 1 2>/dev/null
-		agree "whole machine: culprit report on perf's file agrees" perf-all.data
-	fi
-else
-	skip "whole machine" "not permitted to this user"
-fi
 
 plan_end
