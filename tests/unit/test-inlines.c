@@ -399,6 +399,21 @@ TEST(names_are_found_in_a_supplement)
 	EXPECT(count_inlined(object) > 0);
 }
 
+/* The same program with its entries in .dwo files, in a .dwp, and in a file behind a debuglink. */
+TEST(split_and_separate_files_are_read)
+{
+	static const char *const names[] = {"with-dwo/main", "with-dwp/main",
+					    "regular-debuglink/main"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		char name[256];
+
+		snprintf(name, sizeof(name), "sampling/elf/samply/simple-example/%s", names[i]);
+		SKIP_IF(!tap_data(name), "no test data");
+		EXPECT(count_inlined(tap_data(name)) > 0);
+	}
+}
+
 TEST(a_released_module_answers_again)
 {
 	const char *dir = getenv("CULPRIT_TEST_PROGRAMS");
