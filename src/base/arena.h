@@ -1,6 +1,6 @@
 /*
- * Bump allocator: many small objects with one lifetime. Memory comes in chunks of at least 64 KiB and
- * is given back all at once. Zero-initialized is empty. NULL means out of memory.
+ * Bump allocator: many small objects with one lifetime. Memory comes in chunks of at least 64 KiB
+ * and is given back all at once. Zero-initialized is empty. NULL means out of memory.
  */
 #pragma once
 

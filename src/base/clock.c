@@ -24,7 +24,11 @@ const char *duration_text(uint64_t ns, char *buf, unsigned size)
 
 		if (ns < units[i].scale)
 			continue;
-		snprintf(buf, size, "%.*f %s", value >= 100 ? 0 : value >= 10 ? 1 : 2, value, units[i].unit);
+		snprintf(buf, size, "%.*f %s",
+			 value >= 100  ? 0
+			 : value >= 10 ? 1
+				       : 2,
+			 value, units[i].unit);
 		return buf;
 	}
 	snprintf(buf, size, "%llu ns", (unsigned long long)ns);

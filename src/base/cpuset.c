@@ -76,9 +76,11 @@ int cpuset_parse(const char *text, struct cpuset *ret, struct err *err)
 			r = -EINVAL;
 	}
 	if (r == -ERANGE)
-		return err_set(err, r, "CPU list '%s': CPU numbers go up to %d", text, CPUSET_MAX - 1);
+		return err_set(err, r, "CPU list '%s': CPU numbers go up to %d", text,
+			       CPUSET_MAX - 1);
 	if (r < 0)
-		return err_set(err, r, "CPU list '%s': expected numbers and ranges such as 0-3,8", text);
+		return err_set(err, r, "CPU list '%s': expected numbers and ranges such as 0-3,8",
+			       text);
 	*ret = set;
 	return 0;
 }

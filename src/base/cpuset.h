@@ -18,7 +18,8 @@ bool cpuset_has(const struct cpuset *set, unsigned cpu);
 unsigned cpuset_count(const struct cpuset *set);
 /* The first CPU >= from, or -1. */
 int cpuset_next(const struct cpuset *set, unsigned from);
-/* -EINVAL for bad syntax, -ERANGE for CPU numbers of CPUSET_MAX and more; blanks at the end are skipped. */
+/* -EINVAL for bad syntax, -ERANGE for CPU numbers of CPUSET_MAX and more; blanks at the end are
+ * skipped. */
 int cpuset_parse(const char *text, struct cpuset *ret, struct err *err);
 void cpuset_format(const struct cpuset *set, struct str *out);
 

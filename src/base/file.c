@@ -42,7 +42,8 @@ int fd_read_all(int fd, size_t max, char **ret_data, size_t *ret_size)
 	return 0;
 }
 
-int file_read_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size, struct err *err)
+int file_read_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size,
+		 struct err *err)
 {
 	CLEANUP_CLOSE int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
 	int r;

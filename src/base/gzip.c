@@ -67,8 +67,8 @@ int gzip_inflate(const void *data, size_t size, size_t max, struct str *out, str
 	return MIN(r, 0);
 }
 
-static int inflate_file(z_stream *z, int from, int to, uint64_t max, uint8_t *in, uint8_t *out, size_t size,
-			uint64_t *ret_end)
+static int inflate_file(z_stream *z, int from, int to, uint64_t max, uint8_t *in, uint8_t *out,
+			size_t size, uint64_t *ret_end)
 {
 	uint64_t offset = 0, written = 0;
 	int status = Z_OK, r;
@@ -122,7 +122,8 @@ int gzip_inflate_fd(int from, int to, uint64_t max, struct err *err)
 	if (r == -EBADMSG)
 		return err_set(err, r, "gzip: damaged at byte %llu", (unsigned long long)end);
 	if (r == -EFBIG)
-		return err_set(err, r, "gzip: larger than %llu bytes when unpacked", (unsigned long long)max);
+		return err_set(err, r, "gzip: larger than %llu bytes when unpacked",
+			       (unsigned long long)max);
 	return r < 0 ? err_wrap(err, r, "gzip") : 0;
 }
 

@@ -20,16 +20,17 @@ uint64_t hash_bytes(const void *data, size_t len)
 }
 
 /*
- * The slot position comes from the low half of the hash and the tag from the high half. Growing needs
- * the position again, so the low half is rebuilt from the tag by one more mix: position = mix(tag).
+ * The slot position comes from the low half of the hash and the tag from the high half. Growing
+ * needs the position again, so the low half is rebuilt from the tag by one more mix: position =
+ * mix(tag).
  */
 static uint32_t slot_of(uint32_t tag)
 {
 	return tag * UINT32_C(0x9e3779b1) ^ tag >> 15;
 }
 
-uint32_t hash_index_find(const struct hash_index *index, uint64_t hash, hash_equal_fn equal, const void *owner,
-			 const void *key)
+uint32_t hash_index_find(const struct hash_index *index, uint64_t hash, hash_equal_fn equal,
+			 const void *owner, const void *key)
 {
 	uint32_t tag = (uint32_t)(hash >> 32);
 

@@ -1,10 +1,10 @@
 /*
  * Hashing (XXH3, 64 bits) and an index from keys to ids.
  *
- * A hash_index holds no keys: it maps a hash to the u32 ids of entries that its owner keeps in an array,
- * and asks the owner whether an entry equals the key that is looked for. One implementation thus serves
- * string tables, stacks, label sets and address maps. Open addressing, linear probing, 8 bytes a slot,
- * at most 3/4 full. Zero-initialized is empty.
+ * A hash_index holds no keys: it maps a hash to the u32 ids of entries that its owner keeps in an
+ * array, and asks the owner whether an entry equals the key that is looked for. One implementation
+ * thus serves string tables, stacks, label sets and address maps. Open addressing, linear probing,
+ * 8 bytes a slot, at most 3/4 full. Zero-initialized is empty.
  */
 #pragma once
 
@@ -46,8 +46,8 @@ struct hash_index {
 typedef bool (*hash_equal_fn)(const void *owner, uint32_t id, const void *key);
 
 /* The id of the entry that equals key, or HASH_NONE. */
-uint32_t hash_index_find(const struct hash_index *index, uint64_t hash, hash_equal_fn equal, const void *owner,
-			 const void *key);
+uint32_t hash_index_find(const struct hash_index *index, uint64_t hash, hash_equal_fn equal,
+			 const void *owner, const void *key);
 /* Adds an id that is not in the index yet. 0 or -ENOMEM. */
 int hash_index_add(struct hash_index *index, uint64_t hash, uint32_t id);
 void hash_index_fini(struct hash_index *index);

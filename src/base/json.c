@@ -22,7 +22,10 @@ static size_t utf8_sequence(const unsigned char *p, size_t left)
 
 	if (p[0] < 0x80)
 		return 1;
-	len = p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : 0;
+	len = p[0] >= 0xf0 && p[0] < 0xf5   ? 4
+	      : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
+	      : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
+					    : 0;
 	if (len == 0 || len > left)
 		return 0;
 	code = p[0] & (0x7fU >> len);
@@ -158,7 +161,8 @@ void json_double(struct json *json, const char *key, double value)
 		return;
 	}
 	json_key(json, key);
-	/* The shortest text that reads back as the same number; always with a '.', whatever the locale. */
+	/* The shortest text that reads back as the same number; always with a '.', whatever the
+	 * locale. */
 	for (int digits = 6; digits <= 17; digits++) {
 		snprintf(text, sizeof(text), "%.*g", digits, value);
 		if (strtod(text, NULL) == value)

@@ -1,7 +1,7 @@
 /*
- * Streaming JSON writer. Commas, nesting, indentation and escaping are its business. Text that is not
- * UTF-8 and control bytes are escaped (each invalid byte becomes U+FFFD), so the output always parses.
- * A key is given inside objects and NULL inside arrays. Output is buffered in a struct str.
+ * Streaming JSON writer. Commas, nesting, indentation and escaping are its business. Text that is
+ * not UTF-8 and control bytes are escaped (each invalid byte becomes U+FFFD), so the output always
+ * parses. A key is given inside objects and NULL inside arrays. Output is buffered in a struct str.
  */
 #pragma once
 

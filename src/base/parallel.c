@@ -21,7 +21,8 @@ static void *parallel_worker(void *data)
 	struct parallel_job *job = data;
 	size_t i;
 
-	while (atomic_load(&job->status) >= 0 && (i = atomic_fetch_add(&job->next, 1)) < job->count) {
+	while (atomic_load(&job->status) >= 0 &&
+	       (i = atomic_fetch_add(&job->next, 1)) < job->count) {
 		int r = job->fn(job->arg, i), none = 0;
 
 		if (r < 0)
@@ -48,7 +49,8 @@ int parallel_for(size_t count, unsigned nthreads, int (*fn)(void *arg, size_t i)
 	if (nthreads == 0)
 		nthreads = parallel_cpus();
 	nthreads = (unsigned)MIN((size_t)MIN(nthreads, (unsigned)THREADS_MAX), count);
-	while (started + 1 < nthreads && pthread_create(&threads[started], NULL, parallel_worker, &job) == 0)
+	while (started + 1 < nthreads &&
+	       pthread_create(&threads[started], NULL, parallel_worker, &job) == 0)
 		started++;
 	parallel_worker(&job);
 	for (unsigned i = 0; i < started; i++)

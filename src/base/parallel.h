@@ -1,7 +1,7 @@
 /*
- * Runs fn(arg, i) for every i in [0, count) on up to nthreads threads (0: one per CPU this process may
- * use). Work is taken one index at a time, so uneven items balance. The first negative return value
- * stops the handing-out and is returned; without threads it runs in the caller's.
+ * Runs fn(arg, i) for every i in [0, count) on up to nthreads threads (0: one per CPU this process
+ * may use). Work is taken one index at a time, so uneven items balance. The first negative return
+ * value stops the handing-out and is returned; without threads it runs in the caller's.
  */
 #pragma once
 

@@ -2,20 +2,21 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <fnmatch.h>
 
 #include "base/util.h"
 #include "base/vec.h"
 
 static int str_room(struct str *s, size_t more)
 {
-	if (s->status == 0 && (more >= SIZE_MAX - s->len || vec_grow(&s->data, &s->cap, s->len + more + 1, 1) < 0))
+	if (s->status == 0 &&
+	    (more >= SIZE_MAX - s->len || vec_grow(&s->data, &s->cap, s->len + more + 1, 1) < 0))
 		s->status = -ENOMEM;
 	return s->status;
 }
@@ -123,7 +124,8 @@ unsigned str_distance(const char *a, const char *b)
 	for (size_t j = 0; j <= lb; j++)
 		rows[0][j] = (unsigned char)j;
 	for (size_t i = 1; i <= la; i++) {
-		unsigned char *row = rows[i % 3], *prev = rows[(i - 1) % 3], *prev2 = rows[(i + 1) % 3];
+		unsigned char *row = rows[i % 3], *prev = rows[(i - 1) % 3],
+			      *prev2 = rows[(i + 1) % 3];
 
 		row[0] = (unsigned char)i;
 		for (size_t j = 1; j <= lb; j++) {
@@ -189,8 +191,8 @@ struct unit {
 };
 
 /* number + unit -> integer; a number with a fraction is rounded to the nearest. */
-static int parse_scaled(const char *text, const struct unit *units, size_t nunits, unsigned long long bare,
-			unsigned long long *ret)
+static int parse_scaled(const char *text, const struct unit *units, size_t nunits,
+			unsigned long long bare, unsigned long long *ret)
 {
 	unsigned long long scale = bare;
 	long double value;
@@ -220,8 +222,13 @@ static int parse_scaled(const char *text, const struct unit *units, size_t nunit
 int parse_duration_ns(const char *text, unsigned long long bare_unit_ns, unsigned long long *ret_ns)
 {
 	static const struct unit units[] = {
-		{"ns", 1}, {"us", NSEC_PER_USEC},     {"ms", NSEC_PER_MSEC},	    {"s", NSEC_PER_SEC},
-		{"m", 60 * NSEC_PER_SEC},	      {"min", 60 * NSEC_PER_SEC},   {"h", 3600 * NSEC_PER_SEC},
+		{"ns", 1},
+		{"us", NSEC_PER_USEC},
+		{"ms", NSEC_PER_MSEC},
+		{"s", NSEC_PER_SEC},
+		{"m", 60 * NSEC_PER_SEC},
+		{"min", 60 * NSEC_PER_SEC},
+		{"h", 3600 * NSEC_PER_SEC},
 		{"d", 86400 * NSEC_PER_SEC},
 	};
 
@@ -231,9 +238,9 @@ int parse_duration_ns(const char *text, unsigned long long bare_unit_ns, unsigne
 int parse_size(const char *text, unsigned long long *ret_bytes)
 {
 	static const struct unit units[] = {
-		{"B", 1},	 {"K", 1ULL << 10},   {"KB", 1ULL << 10},  {"KiB", 1ULL << 10}, {"M", 1ULL << 20},
-		{"MB", 1ULL << 20}, {"MiB", 1ULL << 20}, {"G", 1ULL << 30},   {"GB", 1ULL << 30},	{"GiB", 1ULL << 30},
-		{"T", 1ULL << 40},
+		{"B", 1},           {"K", 1ULL << 10},   {"KB", 1ULL << 10},  {"KiB", 1ULL << 10},
+		{"M", 1ULL << 20},  {"MB", 1ULL << 20},  {"MiB", 1ULL << 20}, {"G", 1ULL << 30},
+		{"GB", 1ULL << 30}, {"GiB", 1ULL << 30}, {"T", 1ULL << 40},
 	};
 
 	return parse_scaled(text, units, ARRAY_LEN(units), 1, ret_bytes);

@@ -1,6 +1,7 @@
 /*
- * String interning: equal strings get equal ids, ids count from 0 in order of first use, id 0 is "".
- * Strings may hold any byte, NUL included; lengths are kept. Pointers stay valid until strtab_fini().
+ * String interning: equal strings get equal ids, ids count from 0 in order of first use, id 0 is
+ * "". Strings may hold any byte, NUL included; lengths are kept. Pointers stay valid until
+ * strtab_fini().
  */
 #pragma once
 

@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define ARRAY_LEN(a)	     (sizeof(a) / sizeof((a)[0]))
-#define MIN(a, b)	     ((a) < (b) ? (a) : (b))
-#define MAX(a, b)	     ((a) > (b) ? (a) : (b))
-#define ALIGN_UP(x, to)	     (((x) + ((to)-1)) & ~((__typeof__(x))(to)-1)) /* to: a power of two */
-#define PRINTF(fmt, args)    __attribute__((format(printf, fmt, args)))
-#define CLEANUP(destructor)  __attribute__((cleanup(destructor)))
-#define CLEANUP_FREE	     CLEANUP(cleanup_free)
-#define CLEANUP_CLOSE	     CLEANUP(cleanup_close)
-#define CLEANUP_FILE	     CLEANUP(cleanup_file)
+#define ARRAY_LEN(a)        (sizeof(a) / sizeof((a)[0]))
+#define MIN(a, b)           ((a) < (b) ? (a) : (b))
+#define MAX(a, b)           ((a) > (b) ? (a) : (b))
+#define ALIGN_UP(x, to)     (((x) + ((to)-1)) & ~((__typeof__(x))(to)-1)) /* to: a power of two */
+#define PRINTF(fmt, args)   __attribute__((format(printf, fmt, args)))
+#define CLEANUP(destructor) __attribute__((cleanup(destructor)))
+#define CLEANUP_FREE        CLEANUP(cleanup_free)
+#define CLEANUP_CLOSE       CLEANUP(cleanup_close)
+#define CLEANUP_FILE        CLEANUP(cleanup_file)
 
 #define NSEC_PER_SEC  UINT64_C(1000000000)
 #define NSEC_PER_MSEC UINT64_C(1000000)
@@ -47,9 +47,9 @@ static inline void cleanup_file(FILE **file)
 		taken_;                           \
 	})
 
-#define TAKE_FD(slot)               \
-	({                          \
-		int taken_ = (slot);\
-		(slot) = -1;        \
-		taken_;             \
+#define TAKE_FD(slot)                \
+	({                           \
+		int taken_ = (slot); \
+		(slot) = -1;         \
+		taken_;              \
 	})

@@ -1,4 +1,5 @@
-/* liblzma is needed only for .gnu_debugdata: loaded on first use, so that start-up does not pay for it. */
+/* liblzma is needed only for .gnu_debugdata: loaded on first use, so that start-up does not pay for
+ * it. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <lzma.h>
@@ -32,7 +33,8 @@ int xz_decompress(const void *data, size_t size, size_t max, struct str *out, st
 
 	pthread_once(&once, xz_load);
 	if (!decoder_fn || !code_fn || !end_fn)
-		return err_set(err, -ENOTSUP, "xz: liblzma.so.5 cannot be loaded; install liblzma5");
+		return err_set(err, -ENOTSUP,
+			       "xz: liblzma.so.5 cannot be loaded; install liblzma5");
 	if (decoder_fn(&z, MEMORY_LIMIT_BYTES, LZMA_CONCATENATED) != LZMA_OK)
 		return err_set(err, -ENOMEM, "xz: cannot start");
 	z.next_in = data;

@@ -43,7 +43,8 @@ void zstd_stream_free(struct zstd_stream *stream)
 	free(stream);
 }
 
-int zstd_stream_decompress(struct zstd_stream *stream, const void *data, size_t size, size_t max, struct str *out)
+int zstd_stream_decompress(struct zstd_stream *stream, const void *data, size_t size, size_t max,
+			   struct str *out)
 {
 	ZSTD_inBuffer in = {.src = data, .size = size};
 	size_t start = out->len;

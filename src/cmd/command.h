@@ -1,7 +1,7 @@
 /*
  * The table of subcommands: one row and one file each. To add one: write src/cmd/NAME.c with a
- * "const struct command command_NAME", add it to commands[] in commands.c, to src/cmd/meson.build, and
- * write tests/cli/test-NAME.sh that exercises every option.
+ * "const struct command command_NAME", add it to commands[] in commands.c, to src/cmd/meson.build,
+ * and write tests/cli/test-NAME.sh that exercises every option.
  */
 #pragma once
 
@@ -22,11 +22,12 @@ enum exit_code {
 
 struct command {
 	const char *name;
-	const char *args;     /* synopsis behind the name: "[OPTIONS] -- COMMAND [ARG...]" */
-	const char *summary;  /* one line, no full stop */
-	const char *details;  /* paragraphs of --help and the man page, separated by an empty line */
+	const char *args;    /* synopsis behind the name: "[OPTIONS] -- COMMAND [ARG...]" */
+	const char *summary; /* one line, no full stop */
+	const char *details; /* paragraphs of --help and the man page, separated by an empty line */
 	const char *examples; /* "COMMAND LINE\n\twhat it does\n" repeated */
-	const char *exits;    /* exit status where it differs from 0 done, 1 failure; NULL: it does not */
+	const char
+		*exits; /* exit status where it differs from 0 done, 1 failure; NULL: it does not */
 	const struct option_spec *options;
 	bool stops_at_operand;
 	/* The process's exit status. */
@@ -41,10 +42,12 @@ const struct command *command_find(const char *name);
 /* Prints "culprit NAME: text" to stderr and returns EXIT_FAILED; for "return cmd_fail(...)". */
 int cmd_fail(const struct command *self, int code, const struct err *err);
 /* The same with words of the command's own. */
-int cmd_failf(const struct command *self, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int cmd_failf(const struct command *self, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 /* A remark that does not end the command: "culprit NAME: warning: text". */
-void cmd_warnf(const struct command *self, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void cmd_warnf(const struct command *self, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
-/* Writes a finished document to stdout; EXIT_DONE, or EXIT_FAILED with a message when it did not arrive
- * (EPIPE, from "| head", is silent). */
+/* Writes a finished document to stdout; EXIT_DONE, or EXIT_FAILED with a message when it did not
+ * arrive (EPIPE, from "| head", is silent). */
 int cmd_write_stdout(const struct command *self, const void *text, unsigned long size);

@@ -1,4 +1,5 @@
-/* culprit help [COMMAND]: the overview, or one command's help. --roff prints the man page's source. */
+/* culprit help [COMMAND]: the overview, or one command's help. --roff prints the man page's source.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +17,8 @@ static const struct option_spec help_options[] = {
 
 static void print_overview(void)
 {
-	printf("culprit: why a Linux machine is slow, where the time goes, when it was late and who was in the way\n\n"
+	printf("culprit: why a Linux machine is slow, where the time goes, when it was late and "
+	       "who was in the way\n\n"
 	       "Usage: culprit COMMAND [OPTIONS]\n\n");
 	for (size_t i = 0; commands[i]; i++)
 		printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
@@ -25,9 +27,12 @@ static void print_overview(void)
 
 static void print_overview_roff(void)
 {
-	printf(".TH CULPRIT 1 \"\" \"culprit %s\" \"User Commands\"\n.SH NAME\nculprit \\- why a Linux machine is slow, "
-	       "where the time goes, when it was late and who was in the way\n.SH SYNOPSIS\n.B culprit\n.I COMMAND\n"
-	       "[OPTIONS]\n.SH COMMANDS\n", CULPRIT_VERSION);
+	printf(".TH CULPRIT 1 \"\" \"culprit %s\" \"User Commands\"\n.SH NAME\nculprit \\- why a "
+	       "Linux machine is slow, "
+	       "where the time goes, when it was late and who was in the way\n.SH SYNOPSIS\n.B "
+	       "culprit\n.I COMMAND\n"
+	       "[OPTIONS]\n.SH COMMANDS\n",
+	       CULPRIT_VERSION);
 	for (size_t i = 0; commands[i]; i++)
 		printf(".TP\n.BR culprit\\-%s (1)\n%s\n", commands[i]->name, commands[i]->summary);
 }

@@ -14,11 +14,11 @@
 #include "base/util.h"
 #include "cmd/command.h"
 
-#define OPTIONS_MAX  128
-#define VALUE_BASE   256 /* getopt value of row i's long name */
-#define HELP_VALUE   (VALUE_BASE + OPTIONS_MAX)
-#define HELP_COLUMN  28
-#define HELP_WIDTH   96
+#define OPTIONS_MAX 128
+#define VALUE_BASE  256 /* getopt value of row i's long name */
+#define HELP_VALUE  (VALUE_BASE + OPTIONS_MAX)
+#define HELP_COLUMN 28
+#define HELP_WIDTH  96
 
 struct getopt_tables {
 	struct option longs[OPTIONS_MAX + 2];
@@ -40,7 +40,9 @@ static void build_tables(const struct command *command, struct getopt_tables *ta
 	*s++ = ':';
 	for (size_t i = 0; command->options[i].kind != OPTION_END; i++) {
 		const struct option_spec *spec = &command->options[i];
-		int has_arg = arg_is_optional(spec) ? optional_argument : spec->arg ? required_argument : no_argument;
+		int has_arg = arg_is_optional(spec) ? optional_argument
+			      : spec->arg           ? required_argument
+						    : no_argument;
 
 		if (spec->short_name) {
 			*s++ = spec->short_name;
@@ -48,7 +50,8 @@ static void build_tables(const struct command *command, struct getopt_tables *ta
 				*s++ = ':';
 		}
 		if (spec->name)
-			tables->longs[n++] = (struct option){spec->name, has_arg, NULL, VALUE_BASE + (int)i};
+			tables->longs[n++] =
+				(struct option){spec->name, has_arg, NULL, VALUE_BASE + (int)i};
 	}
 	*s = '\0';
 	tables->longs[n++] = (struct option){"help", no_argument, NULL, HELP_VALUE};
@@ -65,7 +68,8 @@ static const struct option_spec *spec_of(const struct command *command, int valu
 	return NULL;
 }
 
-static int store_number(const struct option_spec *spec, void *slot, const char *value, struct err *err)
+static int store_number(const struct option_spec *spec, void *slot, const char *value,
+			struct err *err)
 {
 	unsigned long long number = 0;
 	double real = 0;
@@ -101,7 +105,8 @@ static int store_number(const struct option_spec *spec, void *slot, const char *
 	return 0;
 }
 
-static int store_value(const struct option_spec *spec, void *options, const char *value, struct err *err)
+static int store_value(const struct option_spec *spec, void *options, const char *value,
+		       struct err *err)
 {
 	void *slot = (char *)options + spec->offset;
 
@@ -128,7 +133,9 @@ static void fail_unknown(const struct command *command, const char *given)
 
 	snprintf(name, sizeof(name), "%.*s", (int)MIN(len, sizeof(name) - 1), given);
 	for (const struct option_spec *spec = command->options; spec->kind != OPTION_END; spec++) {
-		unsigned distance = spec->name && str_prefix(name, "--", NULL) ? str_distance(name + 2, spec->name) : 99;
+		unsigned distance = spec->name && str_prefix(name, "--", NULL)
+					    ? str_distance(name + 2, spec->name)
+					    : 99;
 
 		if (distance < best) {
 			best = distance;
@@ -138,7 +145,8 @@ static void fail_unknown(const struct command *command, const char *given)
 	if (nearest)
 		cmd_failf(command, "unknown option %s; did you mean --%s?", name, nearest->name);
 	else
-		cmd_failf(command, "unknown option %s; see 'culprit %s --help'", name, command->name);
+		cmd_failf(command, "unknown option %s; see 'culprit %s --help'", name,
+			  command->name);
 	exit(EXIT_FAILED);
 }
 
@@ -176,7 +184,9 @@ int options_parse(const struct command *command, void *options, int argc, char *
 			const char *given = argv[optind - 1];
 			char letter[3] = {'-', (char)optopt, '\0'};
 
-			fail_unknown(command, optopt > 0 && optopt < VALUE_BASE && given[1] != '-' ? letter : given);
+			fail_unknown(command, optopt > 0 && optopt < VALUE_BASE && given[1] != '-'
+						      ? letter
+						      : given);
 		}
 		spec = spec_of(command, value);
 		if (spec && store_value(spec, options, optarg, &err) < 0) {
@@ -225,10 +235,12 @@ static void option_usage(const struct option_spec *spec, char *buf, size_t size)
 	if (spec->short_name)
 		snprintf(shorts, sizeof(shorts), "-%c%s", spec->short_name, spec->name ? ", " : "");
 	if (arg_is_optional(spec))
-		snprintf(arg, sizeof(arg), spec->name ? "[=%.*s]" : "[%.*s]", (int)strlen(spec->arg) - 2, spec->arg + 1);
+		snprintf(arg, sizeof(arg), spec->name ? "[=%.*s]" : "[%.*s]",
+			 (int)strlen(spec->arg) - 2, spec->arg + 1);
 	else if (spec->arg)
 		snprintf(arg, sizeof(arg), " %s", spec->arg);
-	snprintf(buf, size, "%s%s%s%s", shorts, spec->name ? "--" : "", spec->name ? spec->name : "", arg);
+	snprintf(buf, size, "%s%s%s%s", shorts, spec->name ? "--" : "",
+		 spec->name ? spec->name : "", arg);
 }
 
 void options_print_help(const struct command *command)
@@ -297,7 +309,8 @@ void options_print_roff(const struct command *command)
 {
 	char usage[128];
 
-	printf(".TH CULPRIT\\-%s 1 \"\" \"culprit %s\" \"User Commands\"\n.SH NAME\nculprit\\-", command->name, CULPRIT_VERSION);
+	printf(".TH CULPRIT\\-%s 1 \"\" \"culprit %s\" \"User Commands\"\n.SH NAME\nculprit\\-",
+	       command->name, CULPRIT_VERSION);
 	roff_text(command->name);
 	printf(" \\- ");
 	roff_text(command->summary);

@@ -49,7 +49,8 @@ static int version_run(const struct command *self, int argc, char **argv)
 		return version_json(self);
 	printf("culprit %s\n", CULPRIT_VERSION);
 	for (size_t i = 0; i < features_len; i++)
-		printf("  %-10s %-10s %s\n", features[i].name, features[i].version(), features[i].purpose);
+		printf("  %-10s %-10s %s\n", features[i].name, features[i].version(),
+		       features[i].purpose);
 	return cmd_write_stdout(self, "", 0);
 }
 

@@ -1,4 +1,5 @@
-/* Decompressors on any bytes: bounded output, errors instead of crashes. The first byte picks one. */
+/* Decompressors on any bytes: bounded output, errors instead of crashes. The first byte picks one.
+ */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -6,8 +6,6 @@ plan_begin
 
 PROGRAMS=${CULPRIT_TEST_PROGRAMS:?set CULPRIT_TEST_PROGRAMS to the folder of tests/programs}
 SHARES="$TESTS_DIR/tools/shares.py"
-BACKGROUND=
-trap 'status=$?; kill $BACKGROUND 2>/dev/null; cd /; rm -rf "$TEST_TMP"; exit $status' EXIT
 
 if ! why=$("$CULPRIT" record -q -o probe -- true 2>&1); then
 	skip "recording" "${why:-not possible here}"

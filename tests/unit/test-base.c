@@ -55,7 +55,8 @@ TEST(strtab_interns_many)
 	for (int round = 0; round < 2; round++)
 		for (uint32_t i = 0; i < 10000; i++) {
 			snprintf(text, sizeof(text), "symbol_%u", i);
-			if (strtab_intern_text(&tab, text, &id) < 0 || id != i + 1 || strcmp(strtab_text(&tab, id), text))
+			if (strtab_intern_text(&tab, text, &id) < 0 || id != i + 1 ||
+			    strcmp(strtab_text(&tab, id), text))
 				EXPECT_INT(id, i + 1);
 		}
 	EXPECT_INT(tab.entries.len, 10001);
@@ -175,7 +176,8 @@ TEST(parallel_visits_each_once)
 }
 
 static void expect_round_trip(int (*pack)(const void *, size_t, int, struct str *, struct err *),
-			      int (*unpack)(const void *, size_t, size_t, struct str *, struct err *))
+			      int (*unpack)(const void *, size_t, size_t, struct str *,
+					    struct err *))
 {
 	struct str text = {0}, packed = {0}, back = {0};
 

@@ -284,8 +284,8 @@ TEST(histogram_is_exact_where_promised)
 
 TEST(signed_rank_agrees_with_published_p)
 {
-	/* Darwin's maize, differences in eighths of an inch (Fisher, Design of Experiments): W- = 24,
-	 * exact p = 0.0412597656 */
+	/* Darwin's maize, differences in eighths of an inch (Fisher, Design of Experiments): W- =
+	 * 24, exact p = 0.0412597656 */
 	static const double d[15] = {6, 8, 14, 16, 23, 24, 28, 29, 41, -48, 49, 56, 60, -67, 75};
 	double zero[15] = {0}, a[200], b[200];
 	struct test_result t;

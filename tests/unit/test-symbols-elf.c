@@ -143,17 +143,16 @@ static bool nm_agrees(struct nm *nm, const char *path, const struct module *modu
 	struct symbol symbol;
 	bool covered = false;
 
-	vec_for_each(&nm->symbols, it) if (vaddr >= it->start && vaddr - it->start < it->size)
-	{
-		innermost = it->start;
-		covered = true;
-	}
+	vec_for_each(&nm->symbols, it)
+		if (vaddr >= it->start && vaddr - it->start < it->size) {
+			innermost = it->start;
+			covered = true;
+		}
 	if (!module_lookup(module, vaddr_to_offset(path, vaddr), &symbol))
 		return !covered;
 	if (!covered)
 		return strstr(symbol.raw_name, "@plt") || symbol.size > 0;
-	vec_for_each(&nm->symbols, it)
-	{
+	vec_for_each(&nm->symbols, it) {
 		size_t len = strcspn(it->name, "@");
 
 		if (it->start == innermost && vaddr - it->start < it->size &&
@@ -196,7 +195,9 @@ static uint64_t address_of(const char *path, const char *name)
 	uint64_t address = UINT64_MAX;
 
 	nm_read(path, "", &nm);
-	vec_for_each(&nm.symbols, it) if (strcmp(it->name, name) == 0) address = it->start;
+	vec_for_each(&nm.symbols, it)
+		if (strcmp(it->name, name) == 0)
+			address = it->start;
 	vec_fini(&nm.symbols);
 	return address;
 }
