@@ -196,30 +196,37 @@ static int add_rate(struct stat_job *job, unsigned i)
 	return add_metric(job, "rate", i, clock >= 0 ? clock : STAT_WALL, 1e9, 3, "/sec", true);
 }
 
+/* With two kinds of core the upper half of config names the PMU: both halves of a ratio are of one.
+ */
+#define PMU_BITS (UINT64_MAX << 32)
+
 static int hardware_metrics(struct stat_job *job, unsigned i)
 {
-	int instructions = same_mode_event(job, PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, i),
+	uint64_t config = job->set.events.data[i].attr.config, pmu = config & PMU_BITS;
+	int instructions =
+		    same_mode_event(job, PERF_TYPE_HARDWARE, pmu | PERF_COUNT_HW_INSTRUCTIONS, i),
 	    over, r;
 
-	switch (job->set.events.data[i].attr.config) {
+	switch (config & ~PMU_BITS) {
 	case PERF_COUNT_HW_CPU_CYCLES:
 		return add_metric(job, "ghz", i, clock_event(job) >= 0 ? clock_event(job) : -2, 1,
 				  3, "GHz", false);
 	case PERF_COUNT_HW_INSTRUCTIONS:
-		over = same_mode_event(job, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, i);
+		over = same_mode_event(job, PERF_TYPE_HARDWARE, pmu | PERF_COUNT_HW_CPU_CYCLES, i);
 		if (over >= 0)
 			return add_metric(job, "ipc", i, over, 1, 2, "insn per cycle", false);
 		break;
 	case PERF_COUNT_HW_BRANCH_MISSES:
-		over = same_mode_event(job, PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS,
-				       i);
+		over = same_mode_event(job, PERF_TYPE_HARDWARE,
+				       pmu | PERF_COUNT_HW_BRANCH_INSTRUCTIONS, i);
 		r = add_metric(job, "branch_miss_rate", i, over, 100, 2, "% of all branches",
 			       false);
 		return r < 0 ? r
 			     : add_metric(job, "branch_mpki", i, instructions, 1000, 2, "MPKI",
 					  false);
 	case PERF_COUNT_HW_CACHE_MISSES:
-		over = same_mode_event(job, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES, i);
+		over = same_mode_event(job, PERF_TYPE_HARDWARE,
+				       pmu | PERF_COUNT_HW_CACHE_REFERENCES, i);
 		r = add_metric(job, "cache_miss_rate", i, over, 100, 2, "% of all cache refs",
 			       false);
 		return r < 0 ? r
@@ -234,17 +241,20 @@ static int hardware_metrics(struct stat_job *job, unsigned i)
 static int cache_metrics(struct stat_job *job, unsigned i)
 {
 	const struct count_event *event = &job->set.events.data[i];
-	int instructions = same_mode_event(job, PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, i);
-	size_t len = strcspn(event->name, ":");
-	bool miss = event->attr.config >> 16 == PERF_COUNT_HW_CACHE_RESULT_MISS;
-	int over = same_mode_event(job, PERF_TYPE_HW_CACHE, event->attr.config & 0xffff, i), r = 0;
+	uint64_t config = event->attr.config, pmu = config & PMU_BITS;
+	int instructions =
+		same_mode_event(job, PERF_TYPE_HARDWARE, pmu | PERF_COUNT_HW_INSTRUCTIONS, i);
+	const char *slash = strchr(event->name, '/'), *name = slash ? slash + 1 : event->name;
+	size_t len = strcspn(name, ":/");
+	bool miss = (config >> 16 & 0xff) == PERF_COUNT_HW_CACHE_RESULT_MISS;
+	int over = same_mode_event(job, PERF_TYPE_HW_CACHE, pmu | (config & 0xffff), i), r = 0;
 
 	if (!miss)
 		return add_rate(job, i);
 	for (size_t d = 0; d < ARRAY_LEN(metric_defs) && r == 0; d++) {
 		const struct metric_def *def = &metric_defs[d];
 
-		if (strlen(def->numerator) == len && strncmp(def->numerator, event->name, len) == 0)
+		if (strlen(def->numerator) == len && strncmp(def->numerator, name, len) == 0)
 			r = add_metric(job, def->name, i, def->scale == 100 ? over : instructions,
 				       def->scale, 2, def->unit, false);
 	}
