@@ -21,7 +21,7 @@ struct report_args {
 	const char *sort, *comm, *dso, *symbol;
 	double percent_limit, graph_limit;
 	uint64_t max_rows;
-	bool children, no_children, stdio, json, csv, header, graph_asked, ascii, inverted;
+	bool inlines, children, no_children, stdio, json, csv, header, graph_asked, ascii, inverted;
 	struct report_graph graph;
 };
 
@@ -76,8 +76,9 @@ static const struct option_spec report_options[] = {
 		 "192M."),
 	OPT_FLAG(0, "no-demangle", ARGS, input.no_demangle,
 		 "Show C++ and Rust names as they stand in the object."),
-	OPT_FLAG(0, "no-inline", ARGS, input.no_inlines,
-		 "Do not look for inlined functions and source lines in debug information."),
+	OPT_FLAG(0, "inline", ARGS, inlines,
+		 "Charge inlined functions by themselves, from debug information. By default a row is the "
+		 "function whose code it is, as in perf."),
 	OPT_HEADING("Rows"),
 	OPT_TEXT('s', "sort", "KEYS", ARGS, sort,
 		 "What makes a row, separated by commas: comm, pid, tid, cpu, dso, symbol, file. "
@@ -486,6 +487,8 @@ static int report_run(const struct command *self, int argc, char **argv)
 		args.input.path = "perf.data";
 	args.input.tid = (keys & REPORT_TID) != 0;
 	args.input.cpu = (keys & REPORT_CPU) != 0;
+	/* Files come with the lines, and lines with the inlined functions. */
+	args.input.no_inlines = !args.inlines && !(keys & REPORT_FILE);
 	r = view_input_open(self, &args.input, &input, &err);
 	if (r < 0)
 		return cmd_fail(self, r, &err);

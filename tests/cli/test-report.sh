@@ -45,7 +45,7 @@ check_match "a C++ name is taken as it is" '^100.00% .*cxx11' report -i cxx.fold
 [ "$(report -i stacks.folded --dso nothing | grep -cE '^ *[0-9.]+% ')" = 0 ] && ok "--dso filters" || not_ok "--dso filters"
 [ "$(report -i stacks.folded --comm nothing | grep -cE '^ *[0-9.]+% ')" = 0 ] && ok "--comm filters" || not_ok "--comm filters"
 check "--header" report -i stacks.folded --header
-check "--no-inline" report -i stacks.folded --no-inline
+check "--inline" report -i stacks.folded --inline
 check "--no-demangle" report -i stacks.folded --no-demangle
 check_fails "--max-size limits pipes" 'max-size' sh -c 'cat stacks.folded stacks.folded | "$CULPRIT" report -i - --max-size 16'
 check_fails "--event that is not there" "no value type 'cycles'; there is: samples" report -i stacks.folded --event cycles
