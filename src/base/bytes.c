@@ -49,8 +49,9 @@ int64_t reader_sleb(struct reader *r)
 
 const char *reader_cstr(struct reader *r)
 {
-	const uint8_t *start = r->data + r->pos;
-	const uint8_t *nul = r->failed ? NULL : memchr(start, 0, r->size - r->pos);
+	bool any = !r->failed && r->pos < r->size;
+	const uint8_t *start = any ? r->data + r->pos : NULL;
+	const uint8_t *nul = any ? memchr(start, 0, r->size - r->pos) : NULL;
 
 	if (!nul) {
 		reader_fail(r, r->pos);

@@ -32,7 +32,7 @@ static inline size_t reader_left(const struct reader *r)
 /* The next len bytes, or NULL (and failed) when there are fewer. */
 static inline const uint8_t *reader_take(struct reader *r, size_t len)
 {
-	const uint8_t *at = r->data + r->pos;
+	const uint8_t *at;
 
 	if (r->failed || len > r->size - r->pos) {
 		if (!r->failed)
@@ -40,6 +40,9 @@ static inline const uint8_t *reader_take(struct reader *r, size_t len)
 		r->failed = true;
 		return NULL;
 	}
+	if (!r->data)
+		return NULL; /* nothing of nothing */
+	at = r->data + r->pos;
 	r->pos += len;
 	return at;
 }
