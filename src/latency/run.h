@@ -1,0 +1,132 @@
+/*
+ * What one measurement found: the report model that every engine, importer, table, plot and
+ * comparison shares, and that the run file (run-file.h) keeps.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/strtab.h"
+#include "base/vec.h"
+#include "latency/record.h"
+#include "stats/histogram.h"
+
+enum latency_tool {
+	LATENCY_TIMERLAT,
+	LATENCY_OSNOISE,
+	LATENCY_HWNOISE,
+	LATENCY_CYCLIC
+};
+
+/* The engine a run was measured with, or that its numbers were imported. */
+enum latency_engine_id {
+	ENGINE_TRACER, /* K: the kernel's osnoise, timerlat, hwlat tracers through tracefs */
+	ENGINE_BPF,    /* B: BPF with full attribution */
+	ENGINE_LIGHT,  /* L: BPF for the latencies only */
+	ENGINE_USER,   /* U: user space alone */
+	ENGINE_IMPORTED,
+};
+
+/* Latencies of one context on one CPU. */
+struct latency_series {
+	struct histogram values; /* count, min, max, sum are valid even without a distribution */
+	bool distribution;       /* false: the source told only count, min, average and max */
+	bool has_max;            /* false: the source cut the largest values off */
+	uint64_t above_last;     /* values known only to be beyond the source's last bucket */
+	uint64_t resolution_ns;  /* width of the source's buckets, 0 exact */
+	uint64_t negative;       /* samples before their expiry: not in values */
+	int64_t current_ns;      /* the latest, LATENCY_UNKNOWN_NS none */
+	uint64_t over_threshold; /* samples at or above the run's limit of this context */
+};
+
+struct latency_cpu {
+	unsigned cpu;
+	struct latency_series context[LATENCY_CONTEXTS];
+	/* noise */
+	uint64_t periods, runtime_ns, noise_ns, max_noise_ns, max_single_ns;
+	uint64_t class_count[NOISE_CLASSES], class_ns[NOISE_CLASSES];
+	bool class_known[NOISE_CLASSES];
+	struct latency_series gaps;         /* length of single gaps */
+	uint64_t unexplained_inside_ns;     /* rest of gaps that had a known source */
+	int64_t steal_ns;                   /* LATENCY_UNKNOWN_NS unknown */
+	int64_t smi_count;                  /* LATENCY_UNKNOWN_NS unknown */
+	uint64_t lost;                      /* records */
+	struct latency_series inner, outer; /* hwlat */
+};
+
+/* One row of the culprit table: a source by name, over all CPUs. */
+struct noise_source {
+	enum noise_class class;
+	int number;
+	uint32_t name, function; /* ids in run->names; function 0: none */
+	uint64_t count;
+	uint64_t total_ns;
+	struct histogram durations; /* net */
+	unsigned worst_cpu;
+};
+
+struct latency_condition {
+	uint32_t name, value; /* "clocksource" "tsc" */
+};
+
+struct latency_limits { /* ns, 0 none */
+	uint64_t irq_ns, thread_ns, single_ns, total_ns;
+};
+
+struct latency_verdict; /* analysis.h */
+
+struct latency_run {
+	enum latency_tool tool;
+	enum latency_engine_id engine;
+	struct strtab names;
+	uint32_t engine_reason, clock, source; /* source: imported file or command line */
+	VEC(uint32_t) cannot_see;              /* what this engine is blind to, one sentence each */
+	VEC(uint32_t) warnings;
+	VEC(struct latency_condition)
+	conditions;                     /* kernel, policy obtained, idle states, steal ... */
+	uint64_t period_ns, runtime_ns; /* 0 unknown */
+	uint64_t threshold_ns;          /* shortest gap that counts as noise, 0 unknown */
+	struct latency_limits limits;
+	uint64_t started_realtime_ns, duration_ns; /* 0 unknown */
+	VEC(struct latency_cpu) cpus; /* sorted by cpu number, numbers may have holes */
+	VEC(struct noise_source) sources;
+	struct latency_verdict *verdicts;
+	unsigned verdict_count;
+	bool stopped; /* a threshold ended it */
+	unsigned stopped_cpu;
+	/* what is missing: any of these makes the run incomplete */
+	uint64_t lost_records, ring_drops, recursion_misses, unknown_lines;
+};
+
+int latency_run_init(struct latency_run *run, enum latency_tool tool,
+		     enum latency_engine_id engine);
+void latency_run_fini(struct latency_run *run);
+
+/* The CPU's row, made when new. NULL: no memory. Earlier pointers into cpus end. */
+struct latency_cpu *latency_run_cpu(struct latency_run *run, unsigned cpu);
+/* The source's row, made when new. NULL: no memory. Earlier pointers into sources end. */
+struct noise_source *latency_run_source(struct latency_run *run, enum noise_class class, int number,
+					const char *name, const char *function);
+int latency_run_condition(struct latency_run *run, const char *name, const char *value);
+int latency_run_warn(struct latency_run *run, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+bool latency_run_incomplete(const struct latency_run *run);
+/* All CPUs as one, into a zeroed or initialized series. 0 or -ENOMEM. */
+int latency_run_total(const struct latency_run *run, enum latency_context context,
+		      struct latency_series *into);
+
+/* Accounts one record. 0, -ENOMEM. */
+int latency_run_take(struct latency_run *run, const struct latency_record *record);
+
+int latency_series_add(struct latency_series *series, int64_t value_ns);
+int latency_series_merge(struct latency_series *into, const struct latency_series *from);
+void latency_series_fini(struct latency_series *series);
+/* The percentile, or LATENCY_UNKNOWN_NS: empty, without a distribution, or beyond the source's last
+ * bucket. */
+int64_t latency_series_percentile(const struct latency_series *series, double share);
+
+const char *latency_tool_name(enum latency_tool tool);          /* "timerlat" */
+const char *latency_engine_name(enum latency_engine_id engine); /* "kernel tracer" */
+char latency_engine_letter(enum latency_engine_id engine);      /* 'K' 'B' 'L' 'U' 'I' */
