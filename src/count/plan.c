@@ -216,12 +216,20 @@ static int add_anchor_event(struct planner *p, int total)
 	return count_set_add(p->set, &anchor) < 0 ? -1 : (int)p->set->events.len - 1;
 }
 
-/* A new group for a unit: with its anchor when there is room, without one otherwise. 1 placed, 0
- * not. */
+/* Halves of ratios and weak groups of the user may be counted one by one when they do not fit. */
+static bool may_split(const struct planner *p, const struct unit *unit)
+{
+	return unit->len > 1 &&
+	       (unit->user_group < 0 || p->set->events.data[unit->members[0]].weak);
+}
+
+/* A new group for a unit: with its anchor when there is room, without one otherwise; one that
+ * nothing can be split off waits for another user's turn to end. 1 placed, 0 not. */
 static int open_new_group(struct planner *p, const struct unit *unit)
 {
 	int total = total_for(p, unit->members[0]),
 	    anchor = total >= 0 ? add_anchor_event(p, total) : -1;
+	bool alone = !p->options.pinned && !may_split(p, unit);
 	unsigned members[COUNT_GROUP_MAX];
 	struct count_group *group;
 
@@ -237,7 +245,8 @@ static int open_new_group(struct planner *p, const struct unit *unit)
 			return 1;
 		}
 	}
-	if (!trial_group_fits(&p->trial, unit->members, unit->len, p->options.pinned))
+	if (!trial_group_fits(&p->trial, unit->members, unit->len, p->options.pinned) &&
+	    !(alone && trial_group_gets_turns(&p->trial, unit->members, unit->len)))
 		return 0;
 	return add_group(p, unit->members, unit->len, -1) < 0 ? -ENOMEM : 1;
 }
@@ -288,9 +297,7 @@ static void fail_starved(struct count_event *event, bool grouped)
 /* A unit that no group can hold: its members one by one, told when a user's group is cut. */
 static int split_unit(struct planner *p, const struct unit *unit)
 {
-	bool weak = unit->user_group < 0 || p->set->events.data[unit->members[0]].weak;
-
-	if (unit->len == 1 || !weak) {
+	if (!may_split(p, unit)) {
 		if (unit->len > 1) {
 			str_puts(&p->set->notes, "the group {");
 			note_names(p, unit);
@@ -411,8 +418,6 @@ static bool pass_holds(struct planner *p, int pass, const struct unit *unit)
 /* Into the first pass that holds it, halves of a ratio one by one when they do not fit together. */
 static int place_in_pass(struct planner *p, const struct unit *unit)
 {
-	bool may_split = unit->len > 1 &&
-			 (unit->user_group < 0 || p->set->events.data[unit->members[0]].weak);
 	int r = 0;
 
 	for (int pass = 0; pass <= p->set->passes; pass++) {
@@ -421,7 +426,7 @@ static int place_in_pass(struct planner *p, const struct unit *unit)
 		p->set->passes = MAX(p->set->passes, pass + 1);
 		return add_group(p, unit->members, unit->len, pass);
 	}
-	if (!may_split)
+	if (!may_split(p, unit))
 		return split_unit(p, unit); /* says why it is not counted */
 	for (unsigned i = 0; i < unit->len && r == 0; i++)
 		r = place_in_pass(p, &(struct unit){{unit->members[i]}, 1, -1});

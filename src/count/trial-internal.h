@@ -19,10 +19,20 @@ void trial_wait(const struct trial *t);
 int trial_open(const struct trial *t, const unsigned *members, unsigned len, bool pinned,
 	       bool enabled, int *fds, unsigned *ret_failed);
 void trial_close(const struct trial *t, const int *fds, unsigned len);
-/* Did this leader run (nearly) all the time it was enabled? */
+enum trial_run {
+	TRIAL_NEVER,
+	TRIAL_PARTLY,
+	TRIAL_ALWAYS
+};
+/* How much of the time it was enabled this leader has run so far. */
+enum trial_run trial_run_of(const struct trial *t, int fd);
+/* Did this leader run at all? Enough for a group that is the only one taking turns. */
 bool trial_ran(const struct trial *t, int fd);
 /* Can these events run as one group, beside what is open? */
 bool trial_group_fits(const struct trial *t, const unsigned *members, unsigned len, bool pinned);
+/* The same, for counters that another user holds at the moment: waits some turns of the kernel, up
+ * to 20 ms. */
+bool trial_group_gets_turns(const struct trial *t, const unsigned *members, unsigned len);
 /* Opens all these events at once, each on its own. Those that cannot be opened get their status;
  * the rest tells whether everything fits together. At most TRIAL_MAX are tried. */
 bool trial_all_fit(const struct trial *t, const unsigned *members, unsigned len);

@@ -139,6 +139,8 @@ void fake_advance(struct fake_pmu *pmu, uint64_t ns)
 		if (pmu->now == pmu->next_tick) {
 			pmu->next_tick += pmu->tick_ns;
 			pmu->rotation += pmu->rotates;
+			if (pmu->on_tick)
+				pmu->on_tick(pmu);
 			schedule(pmu);
 		}
 	}
@@ -175,6 +177,7 @@ static int fake_open(void *ctx, const struct perf_event_attr *attr, pid_t pid, i
 		}
 	}
 	schedule(pmu);
+	fake_advance(pmu, pmu->call_ns);
 	return i;
 }
 
@@ -184,6 +187,7 @@ static int fake_read(void *ctx, int fd, uint64_t *words, unsigned count)
 	unsigned n = 3;
 
 	pmu->reads++;
+	fake_advance(pmu, pmu->call_ns);
 	if (pmu->events[fd].error)
 		return 0;
 	words[1] = pmu->events[fd].enabled_ns;

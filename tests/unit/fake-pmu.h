@@ -23,6 +23,7 @@ struct fake_event {
 
 struct fake_pmu {
 	uint64_t now, tick_ns, next_tick;
+	uint64_t call_ns;  /* what every open and read takes; 0: nothing */
 	unsigned counters; /* that hold anything */
 	unsigned taken;    /* of those, held by a watchdog or another user */
 	bool fixed_cycles, fixed_instructions;
@@ -35,6 +36,8 @@ struct fake_pmu {
 	int (*refuse)(const struct perf_event_attr *attr);
 	/* false: this event's group never gets onto the counters; NULL: all may */
 	bool (*schedulable)(const struct perf_event_attr *attr);
+	/* called at every tick before scheduling; NULL: nothing happens */
+	void (*on_tick)(struct fake_pmu *pmu);
 	struct fake_event events[FAKE_EVENTS];
 	unsigned event_count, opens, reads;
 };

@@ -849,6 +849,72 @@ TEST(exact_plan_makes_passes_without_sharing)
 	world_fini(&w);
 }
 
+/* Wherever the kernel's turns fall into the trials, no pass gets more than the counters hold: at
+ * one place an event loses its counter for an instant and the one that gets it has just been
+ * opened. */
+TEST(exact_plan_is_the_same_whenever_a_turn_falls_into_a_trial)
+{
+	static const struct count_plan_options exact = {.exact = true}, plain;
+
+	for (uint64_t turn = 0; turn < 200; turn++) {
+		struct world w;
+
+		for (int shared = 0; shared <= 1; shared++) {
+			world_init(&w, 6);
+			w.pmu.call_ns = 900;
+			w.pmu.tick_ns = 150000;
+			w.pmu.next_tick = w.pmu.now + 1 + turn * 750;
+			for (unsigned i = 0; i < 9; i++)
+				add_event(&w.set, i ? "instructions:u" : "cycles:u", -1);
+			EXPECT_INT(count_plan(&w.set, &fake_ops, &w.pmu, shared ? &plain : &exact),
+				   0);
+			EXPECT_INT(w.set.multiplexed, shared);
+			for (int pass = 0; !shared && pass < w.set.passes; pass++) {
+				unsigned members = 0;
+
+				vec_for_each(&w.set.groups, group)
+					members += group->pass == pass ? group->len : 0;
+				EXPECT(members >= 1 && members <= 6);
+			}
+			EXPECT_INT(w.set.passes, shared ? 1 : 2);
+			world_fini(&w);
+		}
+	}
+}
+
+/* Another user's event has the counters during the trial, and only then: the event is counted in
+ * turns, not given up. */
+static uint64_t foreign_until;
+
+static bool foreign_user_has_counters(const struct perf_event_attr *attr)
+{
+	(void)attr;
+	return false;
+}
+
+static void foreign_turn_ends(struct fake_pmu *pmu)
+{
+	if (pmu->now >= foreign_until)
+		pmu->schedulable = NULL;
+}
+
+TEST(a_counter_held_by_another_user_for_a_turn_is_waited_for)
+{
+	struct world w;
+
+	world_init(&w, 2);
+	w.pmu.fixed_cycles = false;
+	w.pmu.schedulable = foreign_user_has_counters;
+	w.pmu.on_tick = foreign_turn_ends;
+	foreign_until = 6 * NSEC_PER_MSEC;
+	add_event(&w.set, "r11", -1);
+	world_start(&w, NULL);
+	EXPECT_INT(w.set.events.data[0].status, 0);
+	world_run(&w, 20 * NSEC_PER_MSEC);
+	EXPECT(value_has_number(&(struct count_value){.state = value_of(&w, 0).state}));
+	world_fini(&w);
+}
+
 /* Slices stay bounded however long the run is, and merging loses nothing. */
 TEST(slices_are_bounded)
 {
