@@ -37,29 +37,29 @@ struct live {
 	int signals;
 };
 
-static const struct host machine = {.root = ""};
-
 /* The core PMU's number: as the table calls it, or the first with the vendor's prefix. */
-static int find_pmu(const struct topdown_table *table)
+static int find_pmu(const struct host *host, const struct topdown_table *table)
 {
 	const char *names[] = {table->pmu, "cpu", "cpu_core", NULL};
 	char path[300];
 	struct dirent *entry;
 	struct host_number type;
 	int found = -ENOENT;
-	DIR *dir;
+	DIR *dir = NULL;
 
 	for (size_t i = 0; names[i] && table->vendor != TOPDOWN_ARM; i++) {
 		snprintf(path, sizeof(path), DEVICES "/%s/type", names[i]);
-		type = host_number(&machine, path);
+		type = host_number(host, path);
 		if (type.known)
 			return (int)type.value;
 	}
-	if (table->vendor != TOPDOWN_ARM || !(dir = opendir(DEVICES)))
+	if (table->vendor == TOPDOWN_ARM && host_path(host, path, sizeof(path), DEVICES) == 0)
+		dir = opendir(path);
+	if (!dir)
 		return found;
 	while (found < 0 && (entry = readdir(dir)) != NULL) {
 		snprintf(path, sizeof(path), DEVICES "/%.200s/type", entry->d_name);
-		type = host_number(&machine, path);
+		type = host_number(host, path);
 		if (strncmp(entry->d_name, "armv8_", 6) == 0 && type.known)
 			found = (int)type.value;
 	}
@@ -73,7 +73,7 @@ int topdown_detect(struct topdown_job *job, struct err *err)
 	struct host_cpu_model model;
 	char name[32];
 
-	host_cpu_model_read(&machine, &model);
+	host_cpu_model_read(job->machine->host, &model);
 	snprintf(job->cpu_model, sizeof(job->cpu_model), "%s",
 		 model.name[0] ? model.name : model.id);
 	if (!model.uarch)
@@ -92,6 +92,7 @@ int topdown_detect(struct topdown_job *job, struct err *err)
 
 static int make_set(struct live *live, const bool *nodes, bool *ret_multiplexed, struct err *err)
 {
+	const struct topdown_machine *machine = live->job->machine;
 	const struct topdown_table *table = live->job->table;
 	struct count_plan_options how = {.exact = live->job->options.no_multiplex};
 	bool wanted[TOPDOWN_EVENTS_MAX] = {false}, together[TOPDOWN_EVENTS_MAX] = {false};
@@ -106,7 +107,7 @@ static int make_set(struct live *live, const bool *nodes, bool *ret_multiplexed,
 	topdown_set_fini(&live->ts);
 	r = topdown_set_init(&live->ts, table, wanted, together, live->pmu_type, live->user_only);
 	if (r == 0)
-		r = count_plan(&live->ts.set, &counter_kernel, NULL, &how);
+		r = count_plan(&live->ts.set, machine->ops, machine->ops_ctx, &how);
 	*ret_multiplexed = live->ts.set.multiplexed || live->ts.set.passes > 1;
 	return r < 0 ? err_set(err, r, "plan the counters: %s", strerrordesc_np(-r)) : 0;
 }
@@ -201,6 +202,7 @@ static int wait_for_end(struct live *live, int pass, struct err *err)
 /* One run of what is counted, or the time asked for. */
 static int run_once(struct live *live, int pass, struct err *err)
 {
+	const struct topdown_machine *machine = live->job->machine;
 	struct count_place self = {.pid = 0, .cpu = -1, .cgroup = -1};
 	bool command = live->job->argv && live->places.len == 0;
 	struct count_session_options how = {
@@ -212,9 +214,10 @@ static int run_once(struct live *live, int pass, struct err *err)
 		r = workload_hold(&live->work, live->job->argv, err);
 	self.pid = live->work.pid;
 	if (r == 0)
-		r = count_session_open(
-			&live->ts.set, &counter_kernel, NULL, command ? &self : live->places.data,
-			command ? 1 : (unsigned)live->places.len, 1, &how, &live->session, err);
+		r = count_session_open(&live->ts.set, machine->ops, machine->ops_ctx,
+				       command ? &self : live->places.data,
+				       command ? 1 : (unsigned)live->places.len, 1, &how,
+				       &live->session, err);
 	if (r == 0 && !command)
 		r = count_session_enable(live->session);
 	if (r == 0 && live->job->argv) {
@@ -323,7 +326,7 @@ static int add_places(struct live *live, struct err *err)
 	int r = 0;
 
 	if (job->options.all_cpus) {
-		r = host_topology_read(&machine, &topology, err);
+		r = host_topology_read(job->machine->host, &topology, err);
 		if (r < 0)
 			return r;
 		cpuset_for_each(&topology.online, cpu)
@@ -365,11 +368,12 @@ static int add_places(struct live *live, struct err *err)
 /* Why the counters cannot be used, in words; 0 when they can. */
 static int check_counters(struct live *live, struct err *err)
 {
-	struct host_number paranoid = host_perf_paranoid(&machine);
-	struct host_rights rights = host_rights(&machine);
-	struct host_text hypervisor = host_hypervisor(&machine);
+	const struct topdown_machine *machine = live->job->machine;
+	struct host_number paranoid = host_perf_paranoid(machine->host);
+	struct host_rights rights = host_rights(machine->host);
+	struct host_text hypervisor = host_hypervisor(machine->host);
 	struct counters_free free_counters;
-	int type = find_pmu(live->job->table);
+	int type = find_pmu(machine->host, live->job->table);
 
 	live->user_only = paranoid.known && paranoid.value >= 2 && !host_can_perfmon(&rights);
 	if (type < 0)
@@ -383,7 +387,7 @@ static int check_counters(struct live *live, struct err *err)
 			       "counting the whole machine needs CAP_PERFMON (perf_event_paranoid "
 			       "is %lld)",
 			       (long long)paranoid.value);
-	counters_probe(&counter_kernel, NULL, live->user_only, &free_counters);
+	counters_probe(machine->ops, machine->ops_ctx, live->user_only, &free_counters);
 	if (free_counters.status < 0)
 		return err_set(err, free_counters.status, "no counter can be opened: %s",
 			       strerrordesc_np(-free_counters.status));
@@ -392,8 +396,9 @@ static int check_counters(struct live *live, struct err *err)
 
 static void note_smt(struct live *live)
 {
-	struct host_number smt = host_number(&machine, "/sys/devices/system/cpu/smt/active");
 	struct topdown_job *job = live->job;
+	struct host_number smt =
+		host_number(job->machine->host, "/sys/devices/system/cpu/smt/active");
 
 	job->counts.literals[0] = expr_number(smt.known ? (double)smt.value : 0);
 	job->counts.literals[1] = expr_missing(

@@ -203,9 +203,10 @@ static void fini(struct topdown_job *job)
 	free(job->chosen);
 }
 
-static int topdown_run(const struct command *self, int argc, char **argv)
+int topdown_main(const struct command *self, const struct topdown_machine *machine, int argc,
+		 char **argv)
 {
-	struct topdown_job job = {.self = self};
+	struct topdown_job job = {.self = self, .machine = machine};
 	struct err err = {0};
 	int operand = options_parse(self, &job.options, argc, argv), r;
 
@@ -226,6 +227,14 @@ static int topdown_run(const struct command *self, int argc, char **argv)
 		cmd_fail(self, r, &err);
 	fini(&job);
 	return r < 0 && job.exit_status == 0 ? EXIT_FAILED : job.exit_status;
+}
+
+static int topdown_run(const struct command *self, int argc, char **argv)
+{
+	static const struct host host = {.root = ""};
+	static const struct topdown_machine here = {.host = &host, .ops = &counter_kernel};
+
+	return topdown_main(self, &here, argc, argv);
 }
 
 const struct command command_topdown = {

@@ -9,7 +9,16 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cmd/command.h"
+#include "count/ops.h"
 #include "events/topdown.h"
+#include "host/host.h"
+
+/* What is counted on: this machine through its kernel, or what a test puts in its place. */
+struct topdown_machine {
+	const struct host *host;
+	const struct counter_ops *ops;
+	void *ops_ctx;
+};
 
 struct topdown_options {
 	const char *cpu, *import, *explain, *nodes, *pids, *vs;
@@ -34,6 +43,7 @@ struct topdown_counts {
 
 struct topdown_job {
 	const struct command *self;
+	const struct topdown_machine *machine;
 	struct topdown_options options;
 	const struct topdown_table *table;
 	struct topdown *topdown;
@@ -49,6 +59,10 @@ struct topdown_job {
 	bool header_done;
 	int exit_status;
 };
+
+/* topdown.c: the whole command on a machine; the process's exit status */
+int topdown_main(const struct command *self, const struct topdown_machine *machine, int argc,
+		 char **argv);
 
 /* topdown-import.c */
 int topdown_import(struct topdown_counts *counts, const char *path, struct err *err);
