@@ -53,3 +53,25 @@ static inline void cleanup_file(FILE **file)
 		(slot) = -1;         \
 		taken_;              \
 	})
+
+/*
+ * How many elements of an array hold a key of at most value: the index behind the last of them.
+ * The elements, stride bytes each, ascend by their key, the uint64_t they begin with.
+ */
+static inline size_t count_at_most(const void *elements, size_t count, size_t stride,
+				   uint64_t value)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		uint64_t key;
+
+		__builtin_memcpy(&key, (const char *)elements + middle * stride, sizeof(key));
+		if (key <= value)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}

@@ -176,22 +176,6 @@ static int table_open(struct kernel_table *table, struct err *err)
 	return r;
 }
 
-/* The index of the last entry with address <= ip, or table->count when there is none. */
-static size_t find_entry(const struct kernel_table *table, uint64_t ip)
-{
-	size_t low = 0, high = table->count;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (table->entries[mid].address <= ip)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low == 0 ? table->count : low - 1;
-}
-
 /* All names at one address; returns the index behind them. */
 static size_t put_address(const struct kernel_table *table, size_t i, struct str *out)
 {
@@ -218,9 +202,10 @@ static void put_neighbourhood(const struct kernel_table *table, const uint64_t *
 	size_t written = 0; /* entries before this one are in out */
 
 	for (size_t i = 0; i < count; i++) {
-		size_t at = find_entry(table, addresses[i]);
+		size_t at = count_at_most(table->entries, table->count, sizeof(*table->entries),
+					  addresses[i]);
 
-		if (at == table->count)
+		if (at-- == 0)
 			continue;
 		while (at > 0 && table->entries[at - 1].address == table->entries[at].address)
 			at--;

@@ -258,31 +258,16 @@ static void put_line(const struct kallsyms *kallsyms, size_t i, char type, struc
 	str_putc(out, '\n');
 }
 
-/* The last entry at or below the address, or kallsyms->count. */
-static size_t entry_below(const struct kallsyms *kallsyms, uint64_t address)
-{
-	size_t low = 0, high = kallsyms->count;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (kallsyms->entries[mid].address <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low ? low - 1 : kallsyms->count;
-}
-
 /* Marks the last entry of every group that covers an address. */
 static void mark_needed(const struct kallsyms *kallsyms, const uint64_t *addresses, size_t count,
 			uint8_t *needed)
 {
 	for (size_t i = 0; i < count; i++) {
-		size_t at = entry_below(kallsyms, addresses[i]);
+		size_t behind = count_at_most(kallsyms->entries, kallsyms->count,
+					      sizeof(*kallsyms->entries), addresses[i]);
 
-		if (at < kallsyms->count && addresses[i] < address_end(kallsyms, at, at + 1))
-			needed[at] = 1;
+		if (behind && addresses[i] < address_end(kallsyms, behind - 1, behind))
+			needed[behind - 1] = 1;
 	}
 }
 

@@ -2,12 +2,12 @@
  * Finds the functions in .eh_frame and .debug_frame: common entries (CIE), function entries (FDE),
  * pointers in their encodings. Damaged entries are left out; a damaged length ends the section.
  */
-#include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
+#include "symbols/dwarf-constants.h"
 #include "symbols/unwind-internal.h"
 
 struct finder {

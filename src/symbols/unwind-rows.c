@@ -3,10 +3,10 @@
  * each becomes a row when the address moves on. Instructions that are not understood end the
  * function early: from there on its rows have a rule that says so.
  */
-#include <dwarf.h>
 #include <string.h>
 
 #include "base/util.h"
+#include "symbols/dwarf-constants.h"
 #include "symbols/unwind-internal.h"
 
 #define STATES_MAX 32 /* remember_state nests; compilers use one */

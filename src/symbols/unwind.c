@@ -5,13 +5,13 @@
  */
 #include "symbols/unwind.h"
 
-#include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "base/util.h"
+#include "symbols/dwarf-constants.h"
 #include "symbols/module-internal.h"
 #include "symbols/unwind-internal.h"
 

@@ -15,7 +15,7 @@ SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 # What culprit's measuring executable is built with.
-BUILD_PACKAGES = ["libc6-dev", "libdw-dev", "zlib1g-dev", "libzstd-dev", "liblzma-dev", "libiberty-dev",
+BUILD_PACKAGES = ["libc6-dev", "zlib1g-dev", "libzstd-dev", "liblzma-dev", "libiberty-dev",
                   "libxxhash-dev", "libbpf-dev", "libtraceevent-dev", "libtracefs-dev"]
 
 
