@@ -21,6 +21,7 @@ static const struct {
 	{"counting", doctor_counting},
 	{"rights", doctor_rights},
 	{"limits", doctor_limits},
+	{"latency", doctor_latency},
 };
 
 struct doctor_options {
@@ -32,9 +33,9 @@ static const struct option_spec doctor_options[] = {
 	{.kind = OPTION_TEXT,
 	 .name = "area",
 	 .arg = "AREA",
-	 .help = "Only the checks of one area: counting, rights, limits.",
+	 .help = "Only the checks of one area: counting, rights, limits, latency.",
 	 .offset = offsetof(struct doctor_options, area),
-	 .complete = "counting rights limits"},
+	 .complete = "counting rights limits latency"},
 	OPT_FLAG(0, "strict", struct doctor_options, strict,
 		 "Exit with status 2 when a check fails, for scripts."),
 	OPT_FLAG(0, "json", struct doctor_options, json, "Print one JSON document."),
@@ -197,7 +198,7 @@ static int doctor_run(const struct command *self, int argc, char **argv)
 	for (size_t i = 0; i < ARRAY_LEN(doctor_areas); i++)
 		known |= options.area && strcmp(options.area, doctor_areas[i].name) == 0;
 	if (!known)
-		return cmd_failf(self, "no area '%s'; there are counting, rights, limits",
+		return cmd_failf(self, "no area '%s'; there are counting, rights, limits, latency",
 				 options.area);
 	host_cpu_model_read(&doctor.host, &doctor.model);
 	doctor.rights = host_rights(&doctor.host);

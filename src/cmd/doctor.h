@@ -43,6 +43,7 @@ void doctor_remedy(struct doctor_check *check, const char *fmt, ...)
 void doctor_counting(struct doctor *doctor);
 void doctor_rights(struct doctor *doctor);
 void doctor_limits(struct doctor *doctor);
+void doctor_latency(struct doctor *doctor);
 
 /* --- the self-test of the counters, doctor-selftest.c ---------------------------------------- */
 

@@ -48,4 +48,17 @@ else
 	skip "--json" "jq is not installed"
 fi
 
+"$CULPRIT" doctor --area latency --json >latency.json
+check "--area latency: every row has a state, and what is not ok a reason" python3 - latency.json <<'END'
+import json, sys
+checks = json.load(open(sys.argv[1]))["checks"]
+names = {c["name"] for c in checks}
+assert {"kernel tracers", "BPF", "preemption model", "isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity",
+        "RT throttling", "NMI watchdog", "frequency governor", "idle states", "SMT", "clocksource",
+        "transparent huge pages", "SMI counter"} <= names, names
+assert all(c["area"] == "latency" for c in checks)
+assert all(c["why"] for c in checks if c["state"] != "ok"), checks
+assert all(c["value"] for c in checks if c["state"] != "unknown"), checks
+END
+
 plan_end
