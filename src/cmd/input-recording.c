@@ -102,10 +102,13 @@ void input_warn_recording(const struct command *self, const char *name,
 	if ((stats->cut_stacks + stats->lost_stacks) * 100 > stats->unwound_stacks)
 		cmd_warnf(self,
 			  "%s: of %llu unwound stacks %llu leave the copied bytes (copy more: "
-			  "--call-graph dwarf,SIZE) and %llu end in code without unwind information",
+			  "--call-graph dwarf,SIZE) and %llu end in code without unwind "
+			  "information%s%s%s",
 			  name, (unsigned long long)stats->unwound_stacks,
 			  (unsigned long long)stats->cut_stacks,
-			  (unsigned long long)stats->lost_stacks);
+			  (unsigned long long)stats->lost_stacks,
+			  stats->lost_in[0] ? " (most in " : "", stats->lost_in,
+			  stats->lost_in[0] ? ")" : "");
 	else if (stats->truncated_stacks * 100 > stats->samples)
 		cmd_warnf(self, "%s: %.1f %% of the stacks are cut at their root", name,
 			  100.0 * (double)stats->truncated_stacks / (double)stats->samples);

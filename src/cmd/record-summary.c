@@ -8,6 +8,9 @@
 #include "cmd/command.h"
 #include "cmd/record.h"
 
+#define STACK_BYTES_MAX  65528
+#define LARGE_RING_BYTES (4u << 20)
+
 static const char *skid_text(const struct perf_event_attr *attr)
 {
 	static const char *const precise[] = {
@@ -76,6 +79,50 @@ static void put_losses(const struct command *self, const struct record_job *job)
 	str_fini(&line);
 }
 
+/* "3,210 of 3,214 stacks are complete", and what is wrong with the others. */
+static void put_stacks(const struct record_job *job)
+{
+	const struct recorder_result *result = &job->result;
+	bool most = result->stack_bytes >= STACK_BYTES_MAX;
+	uint64_t whole = result->stacks - result->cut_stacks - result->lost_stacks;
+	struct str line = {0};
+
+	if (result->stack_bytes == 0 || result->stacks == 0)
+		return;
+	if (job->options.callgraph == CALLGRAPH_DWARF_RAW) {
+		put_count(&line, result->stacks);
+		str_printf(&line, " copies of stacks, ");
+		put_count(&line, result->cut_stacks);
+		str_printf(&line, " of them full (%u bytes): their outer frames may be missing",
+			   result->stack_bytes);
+		if (result->cut_stacks > 0)
+			str_puts(&line, most ? "" : "; copy more: --call-graph dwarf,raw,65528");
+	} else {
+		put_count(&line, whole);
+		str_puts(&line, " of ");
+		put_count(&line, result->stacks);
+		str_printf(&line, " stacks are complete (%.2f%%)",
+			   100.0 * (double)whole / (double)result->stacks);
+		if (result->cut_stacks > 0) {
+			str_puts(&line, "; ");
+			put_count(&line, result->cut_stacks);
+			str_printf(&line, " are deeper than the %u bytes that are copied%s",
+				   result->stack_bytes,
+				   most ? ", the most there can be"
+				   : result->ring_bytes < LARGE_RING_BYTES
+					   ? ": --call-graph dwarf,65528 -m 8M, as root"
+					   : ": --call-graph dwarf,65528");
+		}
+		if (result->lost_stacks > 0) {
+			str_puts(&line, "; ");
+			put_count(&line, result->lost_stacks);
+			str_printf(&line, " end early, most in %s", result->lost_in);
+		}
+	}
+	fprintf(stderr, "  %s\n", str_text(&line));
+	str_fini(&line);
+}
+
 static void put_events(const struct record_job *job)
 {
 	vec_for_each(&job->events, event) {
@@ -114,6 +161,7 @@ void record_print_summary(const struct command *self, const struct record_job *j
 			   (double)result->raw_bytes / (double)result->file_bytes);
 	fprintf(stderr, "culprit record: %s\n", str_text(&line));
 	put_events(job);
+	put_stacks(job);
 	if (job->no_pmu)
 		fprintf(stderr, "  no hardware counters here (cycles is not supported): the timer "
 				"stands in; 'culprit doctor' says why\n");

@@ -82,7 +82,9 @@ static int set_graph(void *data, const char *value, struct err *err)
 	else if (strcmp(value, "no") == 0 || strcmp(value, "none") == 0)
 		options->callgraph = CALLGRAPH_NONE;
 	else if (str_prefix(value, "dwarf", &size) && (*size == '\0' || *size == ',')) {
-		options->callgraph = CALLGRAPH_DWARF;
+		bool raw = str_prefix(size, ",raw", &size) && (*size == '\0' || *size == ',');
+
+		options->callgraph = raw ? CALLGRAPH_DWARF_RAW : CALLGRAPH_DWARF;
 		if (*size == ',' &&
 		    (parse_size(size + 1, &bytes) < 0 || bytes < 8 || bytes > 65528 || bytes % 8))
 			return err_set(err, -EINVAL,
@@ -91,7 +93,9 @@ static int set_graph(void *data, const char *value, struct err *err)
 		if (*size == ',')
 			options->stack_bytes = (uint32_t)bytes;
 	} else
-		return err_set(err, -EINVAL, "'%s': expected fp, dwarf[,BYTES], lbr or no", value);
+		return err_set(err, -EINVAL,
+			       "'%s': expected fp, dwarf[,BYTES], dwarf,raw[,BYTES], lbr or no",
+			       value);
 	return 0;
 }
 
@@ -212,9 +216,11 @@ static const struct option_spec record_specs[] = {
 	 .name = "call-graph",
 	 .arg = "MODE",
 	 .set = set_graph,
-	 .complete = "fp dwarf lbr no",
-	 .help = "fp: frame pointers. dwarf[,BYTES]: copy registers and BYTES of stack (default "
-		 "8192) for unwinding later. lbr: the CPU's branch records. no: none."},
+	 .complete = "fp dwarf dwarf,raw lbr no",
+	 .help = "fp: frame pointers. dwarf[,BYTES]: copy registers and up to BYTES of each stack "
+		 "(default: 65528, or what the rings allow) and unwind them at once, so that the "
+		 "file has the stacks only. dwarf,raw[,BYTES]: keep the copies in the file "
+		 "(default 8192), as perf does. lbr: the CPU's branch records. no: none."},
 	OPT_HEADING("When"),
 	OPT_DURATION('d', "duration", "TIME", struct record_options, duration_ns, 0,
 		     "End after this time: 10s, 500ms, 2m. A command that still runs is ended with "

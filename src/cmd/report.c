@@ -77,7 +77,8 @@ static const struct option_spec report_options[] = {
 	OPT_FLAG(0, "no-demangle", ARGS, input.no_demangle,
 		 "Show C++ and Rust names as they stand in the object."),
 	OPT_FLAG(0, "inline", ARGS, inlines,
-		 "Charge inlined functions by themselves, from debug information. By default a row is the "
+		 "Charge inlined functions by themselves, from debug information. By default a row "
+		 "is the "
 		 "function whose code it is, as in perf."),
 	OPT_HEADING("Rows"),
 	OPT_TEXT('s', "sort", "KEYS", ARGS, sort,
@@ -249,6 +250,27 @@ static void put_events(const struct view_input *input, struct str *out)
 	}
 }
 
+static void put_stacks(const struct session_stats *stats, struct str *out)
+{
+	if (stats->unwound_stacks == 0)
+		return;
+	str_puts(out, "# stacks   ");
+	text_group(out, stats->unwound_stacks - stats->cut_stacks - stats->lost_stacks);
+	str_puts(out, " of ");
+	text_group(out, stats->unwound_stacks);
+	str_printf(out, " complete, unwound %s; ",
+		   stats->unwound_live ? "while recording" : "from copies");
+	text_group(out, stats->cut_stacks);
+	str_puts(out, " leave the copied bytes, ");
+	text_group(out, stats->lost_stacks);
+	str_puts(out, " end early");
+	if (stats->lost_in[0]) {
+		str_puts(out, ", most in ");
+		text_clean(out, stats->lost_in, strlen(stats->lost_in));
+	}
+	str_putc(out, '\n');
+}
+
 static void put_header(const struct view_input *input, const struct report_args *args,
 		       struct str *out)
 {
@@ -268,6 +290,7 @@ static void put_header(const struct view_input *input, const struct report_args 
 		put_line(out, "cpu", info->cpu_desc);
 		put_line(out, "command", info->cmdline);
 		put_line(out, "recorder", info->version);
+		put_stacks(stats, out);
 		if (stats->last_time_ns > stats->first_time_ns)
 			str_printf(out, "# time     %.3f s from the first to the last record\n",
 				   (double)(stats->last_time_ns - stats->first_time_ns) / 1e9);

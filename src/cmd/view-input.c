@@ -271,6 +271,13 @@ void view_input_json(const struct view_input *input, struct json *json)
 	count_json(json, "lost", recording, stats->lost_samples + stats->lost_records);
 	count_json(json, "throttled", recording, stats->throttled);
 	count_json(json, "truncated_stacks", recording, stats->truncated_stacks);
+	/* Of stacks that were copied; null when none was. */
+	known = recording && stats->unwound_stacks > 0;
+	count_json(json, "unwound_stacks", known, stats->unwound_stacks);
+	count_json(json, "cut_stacks", known, stats->cut_stacks);
+	count_json(json, "lost_stacks", known, stats->lost_stacks);
+	count_json(json, "frame_pointer_stacks", known && stats->unwound_live,
+		   stats->frame_pointer_stacks);
 	count_json(json, "missing_bytes", recording, stats->missing_bytes);
 	json_bool(json, "incomplete", view_input_incomplete(input));
 	json_text(json, "value", value_text(input, false));

@@ -124,21 +124,6 @@ static int kernel_dso(struct session *session, const struct perfdata_mmap *map, 
 	return session_dso_add(session, name, MODULE_KERNEL, &map->build_id, 0, ret);
 }
 
-/* Memory files are programs (fexecve) as well as the code memory of JITs; the name is all there is.
- */
-static bool is_jit_file(const char *path)
-{
-	return is_prefix(path, "/memfd:") && (str_glob("*jit*", path) || str_glob("*code*", path) ||
-					      str_glob("*doublemapper*", path));
-}
-
-static bool is_anonymous(const char *path)
-{
-	return *path == '\0' || is_prefix(path, "//anon") || is_prefix(path, "/dev/zero") ||
-	       is_prefix(path, "/anon_hugepage") || is_jit_file(path) || is_prefix(path, "[anon") ||
-	       is_prefix(path, "anon_inode:") || is_prefix(path, "/dev/ashmem");
-}
-
 int session_dso_of_mmap(struct session *session, const struct perfdata_mmap *map, uint16_t misc,
 			int32_t *ret_pid, uint32_t *ret_dso)
 {
@@ -162,7 +147,7 @@ int session_dso_of_mmap(struct session *session, const struct perfdata_mmap *map
 	if (is_prefix(map->path, "[vdso"))
 		return session_dso_add(session, "[vdso]", MODULE_VDSO, &map->build_id, map->pid,
 				       ret_dso);
-	if (is_anonymous(map->path)) {
+	if (map_is_memory(map->path)) {
 		snprintf(name, sizeof(name), "/tmp/perf-%d.map", map->pid);
 		return session_dso_add(session, name, MODULE_PERF_MAP, NULL, map->pid, ret_dso);
 	}

@@ -120,6 +120,24 @@ static int feature_symbols(struct session *session, struct reader *r)
 	return status == -ENOMEM ? status : 0;
 }
 
+/* The counts themselves come from the samples. */
+static void feature_stacks(struct session *session, struct reader *r)
+{
+	struct session_stats *stats = &session->stats;
+	uint32_t version = reader_u32(r);
+	uint64_t frame_pointer_stacks;
+	const char *text;
+
+	reader_skip(r, 4 + 8 + 8 + 8);
+	frame_pointer_stacks = reader_u64(r);
+	text = reader_cstr(r);
+	if (version != 1 || !text)
+		return;
+	stats->unwound_live = true;
+	stats->frame_pointer_stacks = frame_pointer_stacks;
+	snprintf(stats->lost_in, sizeof(stats->lost_in), "%s", text);
+}
+
 static int feature_build_ids(struct session *session, struct reader *r)
 {
 	struct perfdata_build_id entry;
@@ -169,6 +187,9 @@ int session_feature(struct session *session, unsigned feature, const uint8_t *da
 		return 0;
 	case FEAT_CULPRIT_SYMBOLS:
 		return feature_symbols(session, &r);
+	case FEAT_CULPRIT_STACKS:
+		feature_stacks(session, &r);
+		return 0;
 	default:
 		return 0;
 	}
@@ -181,7 +202,7 @@ static bool feature_wanted(unsigned feature)
 		return false;
 	default:
 		return feature < 32 || feature == FEAT_SIMPLEPERF_META_INFO ||
-		       feature == FEAT_CULPRIT_SYMBOLS;
+		       feature == FEAT_CULPRIT_SYMBOLS || feature == FEAT_CULPRIT_STACKS;
 	}
 }
 
@@ -212,6 +233,8 @@ static const char *feature_holds(unsigned feature)
 		return "wall-clock time";
 	case FEAT_CULPRIT_SYMBOLS:
 		return "kernel symbols";
+	case FEAT_CULPRIT_STACKS:
+		return "where stacks were lost";
 	default:
 		return NULL;
 	}

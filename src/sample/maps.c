@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "base/hash.h"
+#include "base/str.h"
 #include "base/util.h"
 
 #define MAX_DEPTH 512
@@ -219,4 +220,24 @@ const struct map *map_store_find(const struct map_store *store, uint32_t root, u
 void map_store_fini(struct map_store *store)
 {
 	vec_fini(&store->nodes);
+}
+
+static bool is_prefix(const char *text, const char *prefix)
+{
+	return str_prefix(text, prefix, NULL);
+}
+
+/* Memory files are programs (fexecve) as well as the code memory of JITs; the name is all there is.
+ */
+static bool is_jit_file(const char *path)
+{
+	return is_prefix(path, "/memfd:") && (str_glob("*jit*", path) || str_glob("*code*", path) ||
+					      str_glob("*doublemapper*", path));
+}
+
+bool map_is_memory(const char *path)
+{
+	return *path == '\0' || is_prefix(path, "//anon") || is_prefix(path, "/dev/zero") ||
+	       is_prefix(path, "/anon_hugepage") || is_jit_file(path) || is_prefix(path, "[anon") ||
+	       is_prefix(path, "anon_inode:") || is_prefix(path, "/dev/ashmem");
 }

@@ -40,3 +40,5 @@ void map_store_step(struct map_store *store);
 /* The mapping that covers the address, or NULL. */
 const struct map *map_store_find(const struct map_store *store, uint32_t root, uint64_t address);
 void map_store_fini(struct map_store *store);
+/* By its mapping's name: memory without a file behind it, such as a JIT writes its code to. */
+bool map_is_memory(const char *path);

@@ -136,6 +136,7 @@ static void sample_stack(struct reader *r, struct perfdata_sample *s)
 	if (r->failed)
 		return;
 	s->stack = bytes;
+	s->stack_room = size;
 	s->stack_size = MIN(filled, size);
 }
 
@@ -144,10 +145,12 @@ static void sample_tail(struct reader *r, const struct perfdata_attr *attr,
 {
 	uint64_t type = attr->sample_type;
 
+	s->copies_at = r->pos;
 	if (type & SAMPLE_REGS_USER)
 		s->user_regs = sample_regs(r, attr->regs_user, &s->user_abi);
 	if (type & SAMPLE_STACK_USER)
 		sample_stack(r, s);
+	s->copies_end = r->pos;
 	if (type & SAMPLE_WEIGHT)
 		s->weight = reader_u64(r);
 	else if (type & SAMPLE_WEIGHT_STRUCT)
@@ -186,8 +189,10 @@ bool perfdata_sample_decode(const struct perfdata_attr *attr, const uint8_t *bod
 		return false;
 	if (type & SAMPLE_READ)
 		sample_read(&r, attr->read_format, ret);
+	ret->chain_at = r.pos;
 	if (type & SAMPLE_CALLCHAIN)
 		sample_chain(&r, scratch, scratch_len, ret);
+	ret->chain_end = r.pos;
 	if (type & SAMPLE_RAW) {
 		size_t len = reader_u32(&r);
 

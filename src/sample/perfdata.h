@@ -89,6 +89,9 @@ enum {
 	FEAT_SIMPLEPERF_META_INFO = 129,
 	/* Our own: u32 version (1), u32 kind (1: kallsyms), u64 raw size, one zstd frame. */
 	FEAT_CULPRIT_SYMBOLS = 250,
+	/* Stacks unwound while recording: u32 version (1), u32 bytes copied of each, u64 stacks,
+	   cut, lost, found partly by frame pointers; text of where most were lost. */
+	FEAT_CULPRIT_STACKS = 251,
 	FEAT_BITS = 256,
 };
 
@@ -135,8 +138,9 @@ enum {
 #define READ_GROUP        (1u << 3)
 #define READ_LOST         (1u << 4)
 
-#define BRANCH_HW_INDEX (UINT64_C(1) << 17)
-#define BRANCH_COUNTERS (UINT64_C(1) << 19)
+#define BRANCH_CALL_STACK (UINT64_C(1) << 11)
+#define BRANCH_HW_INDEX   (UINT64_C(1) << 17)
+#define BRANCH_COUNTERS   (UINT64_C(1) << 19)
 
 /* Callchain entries from here up are context markers, not addresses. */
 #define CONTEXT_FIRST         ((uint64_t)-4095)
@@ -200,8 +204,12 @@ struct perfdata_sample {
 	uint64_t user_abi, intr_abi;
 	const uint8_t *user_regs, *intr_regs; /* one u64 per bit of attr.regs_*, file order */
 	const uint8_t *stack;
-	uint64_t stack_size; /* the bytes that are filled */
-	uint64_t lost;       /* read_format LOST, highest value of the group */
+	uint64_t stack_size, stack_room; /* the bytes that are filled, of those that there was room
+					    for */
+	/* Where the chain (with its count) and the copies (user registers and stack) lie in the
+	 * record's body; 0, 0: absent. */
+	size_t chain_at, chain_end, copies_at, copies_end;
+	uint64_t lost; /* read_format LOST, highest value of the group */
 	bool has_lost;
 };
 

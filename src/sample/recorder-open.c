@@ -22,8 +22,6 @@
 #include "sample/explain.h"
 #include "sample/recorder-internal.h"
 
-#define RING_BYTES_WANTED   (UINT64_C(1) << 20)
-#define STACK_BYTES_DEFAULT 8192
 #if defined(__x86_64__)
 /* ax..r15 without the segment registers, as the unwinder needs them (asm/perf_regs.h) */
 #define USER_REGS UINT64_C(0xff0fff)
@@ -40,16 +38,16 @@ static int event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int grou
 	return fd < 0 ? -errno : (int)fd;
 }
 
-static void set_callgraph(struct perf_event_attr *attr, const struct recorder_options *options)
+static void set_callgraph(struct perf_event_attr *attr, const struct recorder *recorder)
 {
-	switch (options->callgraph) {
+	switch (recorder->options.callgraph) {
 	case CALLGRAPH_NONE:
 		return;
 	case CALLGRAPH_DWARF:
+	case CALLGRAPH_DWARF_RAW:
 		attr->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
 		attr->sample_regs_user = USER_REGS;
-		attr->sample_stack_user =
-			options->stack_bytes ? options->stack_bytes : STACK_BYTES_DEFAULT;
+		attr->sample_stack_user = recorder->stack_bytes;
 		attr->exclude_callchain_user = 1;
 		break;
 	case CALLGRAPH_LBR:
@@ -57,8 +55,7 @@ static void set_callgraph(struct perf_event_attr *attr, const struct recorder_op
 		attr->branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK |
 					   PERF_SAMPLE_BRANCH_NO_CYCLES |
 					   PERF_SAMPLE_BRANCH_NO_FLAGS;
-		attr->exclude_callchain_user = 1;
-		break;
+		break; /* the chain has the innermost address at least */
 	case CALLGRAPH_FP:
 		break;
 	}
@@ -101,7 +98,7 @@ static void set_common(struct perf_event_attr *attr, const struct recorder *reco
 	attr->enable_on_exec = recorder->on_exec;
 	/* Half a ring wakes us (watermark 0); the loop also drains once a second. */
 	attr->watermark = 1;
-	set_callgraph(attr, options);
+	set_callgraph(attr, recorder);
 }
 
 /*
@@ -388,13 +385,13 @@ int recorder_open_events(struct recorder *recorder, struct err *err)
 {
 	int r;
 
-	recorder->ring_bytes =
-		recorder->options.ring_bytes ? recorder->options.ring_bytes : RING_BYTES_WANTED;
+	r = build_cpus(recorder, err);
+	if (r < 0)
+		return r;
+	recorder_choose_sizes(recorder);
 	r = build_attrs(recorder);
 	if (r == 0)
 		r = build_targets(recorder, err);
-	if (r == 0)
-		r = build_cpus(recorder, err);
 	if (r < 0)
 		return r;
 	raise_fd_limit();

@@ -16,9 +16,10 @@
 #include "sample/recorder-internal.h"
 #include "sample/synth.h"
 
-#define SCAN_STEP   (4U << 20)
-#define TICK_NS     NSEC_PER_SEC
-#define READ_VALUES 3 /* value, id, lost */
+#define SCAN_STEP      (4U << 20)
+#define TICK_NS        NSEC_PER_SEC
+#define READ_VALUES    3 /* value, id, lost */
+#define STACKS_VERSION 1
 
 enum poll_source {
 	POLL_RING,
@@ -45,6 +46,8 @@ static int put_synthesized(void *arg, const void *record, size_t size)
 	struct iovec piece = {(void *)(uintptr_t)record, size};
 	struct recorder *recorder = arg;
 
+	if (recorder->live)
+		return recorder_live_put(recorder, record);
 	if (recorder->options.zstd_level > 0 && tally_bytes(&recorder->tally, record, size) < 0)
 		return -ENOMEM;
 	return writer_records(recorder->writer, &piece, 1);
@@ -94,14 +97,15 @@ static int open_writer(struct recorder *recorder, struct err *err)
 		events[i] = (struct writer_event){.attr = recorder->attrs.data[i],
 						  .name = recorder->names.data[i],
 						  .ids = ids + used};
+		if (recorder->live)
+			live_file_attr(&events[i].attr);
 		vec_for_each(&recorder->fds, entry) {
 			if (entry->event == i)
 				ids[used++] = entry->id;
 		}
 		events[i].id_count = (uint32_t)(ids + used - events[i].ids);
 	}
-	r = tally_init(&recorder->tally, recorder->attrs.data[0].sample_type,
-		       recorder->attrs.data[0].read_format, count);
+	r = tally_init(&recorder->tally, &events[0].attr, count);
 	for (size_t i = 0; r == 0 && count > 1 && i < recorder->fds.len; i++)
 		r = tally_add_id(&recorder->tally, recorder->fds.data[i].id,
 				 recorder->fds.data[i].event);
@@ -149,6 +153,8 @@ int recorder_open(const struct recorder_options *options, struct recorder **ret,
 	r = recorder_open_events(recorder, err);
 	if (r == 0)
 		r = open_poll(recorder, err);
+	if (r == 0 && options->callgraph == CALLGRAPH_DWARF)
+		r = recorder_live_open(recorder);
 	if (r == 0)
 		r = open_writer(recorder, err);
 	if (r == 0) {
@@ -186,6 +192,7 @@ void recorder_close(struct recorder *recorder)
 	cleanup_close(&recorder->epoll);
 	cleanup_close(&recorder->signals);
 	cleanup_close(&recorder->timer);
+	recorder_live_close(recorder);
 	writer_close(recorder->writer);
 	tally_fini(&recorder->tally);
 	vec_fini(&recorder->attrs);
@@ -202,7 +209,7 @@ void recorder_close(struct recorder *recorder)
  * point into the rings), then the kernel gets the room back. The end of a pass is the end of a
  * round.
  */
-static int drain(struct recorder *recorder)
+static int drain_as_it_is(struct recorder *recorder)
 {
 	size_t count = recorder->rings.len;
 	struct iovec pieces[128];
@@ -226,6 +233,14 @@ static int drain(struct recorder *recorder)
 			if (bytes[i] > 0)
 				ring_consume(&recorder->rings.data[first + i], bytes[i]);
 	}
+	return r;
+}
+
+/* last: nothing is written to the rings any more. */
+static int drain(struct recorder *recorder, bool last)
+{
+	int r = recorder->live ? recorder_live_drain(recorder, last) : drain_as_it_is(recorder);
+
 	if (r == 0)
 		r = writer_finished_round(recorder->writer);
 	return r == 0 ? writer_sync(recorder->writer) : r;
@@ -266,7 +281,7 @@ static int on_timer(struct recorder *recorder, struct run_state *state)
 		state->done = true;
 		return 0;
 	}
-	r = drain(recorder);
+	r = drain(recorder, false);
 	if (r < 0)
 		return r;
 	if (recorder->options.status)
@@ -331,7 +346,7 @@ static int handle(struct recorder *recorder, struct run_state *state,
 			break;
 		}
 	}
-	return r == 0 && data ? drain(recorder) : r;
+	return r == 0 && data ? drain(recorder, false) : r;
 }
 
 int recorder_run(struct recorder *recorder, bool (*ended)(void *arg), void *arg, struct err *err)
@@ -447,6 +462,47 @@ static int put_kernel_symbols(struct recorder *recorder, struct recorder_result 
 	return r;
 }
 
+static void count_stacks(const struct recorder *recorder, struct recorder_result *result)
+{
+	const struct live_stats *stats = recorder->live ? live_stats(recorder->live) : NULL;
+	struct str words = {0};
+
+	result->stack_bytes = recorder->stack_bytes;
+	result->stacks = recorder->tally.copies;
+	result->cut_stacks = recorder->tally.full_copies;
+	if (!stats)
+		return;
+	result->stacks = stats->stacks;
+	result->cut_stacks = stats->cut;
+	result->lost_stacks = stats->lost;
+	result->frame_pointer_stacks = stats->by_frame_pointer;
+	live_explain(recorder->live, &words);
+	snprintf(result->lost_in, sizeof(result->lost_in), "%s", str_text(&words));
+	str_fini(&words);
+}
+
+/* What readers cannot count from the chains. */
+static int put_stack_counts(struct recorder *recorder, const struct recorder_result *result)
+{
+	uint32_t head[] = {STACKS_VERSION, result->stack_bytes};
+	uint64_t counts[] = {result->stacks, result->cut_stacks, result->lost_stacks,
+			     result->frame_pointer_stacks};
+	struct str section = {0};
+	int r;
+
+	if (!recorder->live)
+		return 0;
+	str_append(&section, head, sizeof(head));
+	str_append(&section, counts, sizeof(counts));
+	str_append(&section, result->lost_in, strlen(result->lost_in) + 1);
+	r = str_status(&section);
+	if (r == 0)
+		r = writer_feature(recorder->writer, FEATURE_CULPRIT_STACKS, section.data,
+				   section.len);
+	str_fini(&section);
+	return r;
+}
+
 static int finish_file(struct recorder *recorder, struct recorder_result *result)
 {
 	uint64_t times[2];
@@ -454,6 +510,9 @@ static int finish_file(struct recorder *recorder, struct recorder_result *result
 
 	result->lost = read_lost(recorder);
 	r = tally_file(recorder);
+	count_stacks(recorder, result);
+	if (r == 0)
+		r = put_stack_counts(recorder, result);
 	if (r == 0)
 		r = put_kernel_symbols(recorder, result);
 	if (r == 0)
@@ -475,7 +534,7 @@ int recorder_finish(struct recorder *recorder, struct recorder_result *ret, stru
 	int r, finished;
 
 	enable(recorder, false);
-	r = drain(recorder);
+	r = drain(recorder, true);
 	if (r == 0)
 		r = finish_file(recorder, &result);
 	/* Also after a failure: the records that are there get a sound header. */

@@ -25,7 +25,8 @@ struct recorder;
 enum callgraph {
 	CALLGRAPH_NONE,
 	CALLGRAPH_FP,
-	CALLGRAPH_DWARF, /* registers and stack bytes are copied */
+	CALLGRAPH_DWARF,     /* registers and stack bytes are copied and unwound while recording */
+	CALLGRAPH_DWARF_RAW, /* the copies are kept in the file */
 	CALLGRAPH_LBR,
 };
 
@@ -51,10 +52,11 @@ struct recorder_options {
 	pid_t workload; /* held before its exec, 0: none */
 	bool inherit;
 	enum callgraph callgraph;
-	uint32_t stack_bytes; /* CALLGRAPH_DWARF */
+	uint32_t stack_bytes; /* CALLGRAPH_DWARF, 0: as many as the rings allow; _RAW, 0: 8192 */
 	uint64_t delay_ns;    /* before sampling begins */
 	uint64_t duration_ns; /* 0: until a signal or the workload's end */
-	uint64_t ring_bytes;  /* per CPU, a power of two; 0: as much as fits, up to 1 MiB */
+	uint64_t ring_bytes;  /* per CPU, a power of two; 0: as much as fits, up to 1 MiB, or with
+				 CALLGRAPH_DWARF 32 MiB */
 	int zstd_level;       /* 0: no compression */
 	int argc;
 	char **argv;   /* for the header */
@@ -70,10 +72,16 @@ struct recorder_result {
 	uint64_t file_bytes, raw_bytes;       /* raw_bytes: before compression */
 	uint64_t ring_bytes;                  /* per CPU, as it came to be */
 	bool rings_shrunk;                    /* the mlock limit made them smaller than wanted */
-	bool kernel_symbols_missing; /* kernel addresses were sampled and cannot be named */
-	char remark[512];            /* why, one line; "" when all is well */
-	int signal;                  /* that ended it, 0: none */
-	bool signal_from_terminal;   /* which sent it to the workload as well */
+	uint32_t stack_bytes;          /* copied of each user stack, as it came to be; 0: none */
+	uint64_t stacks;               /* unwound while recording, or with copies; of these: */
+	uint64_t cut_stacks;           /* end where the copied bytes end; RAW: the copy was full */
+	uint64_t lost_stacks;          /* end in code whose callers nothing tells */
+	uint64_t frame_pointer_stacks; /* some frames were found by frame pointers */
+	char lost_in[512];             /* the object in which most were lost, and why */
+	bool kernel_symbols_missing;   /* kernel addresses were sampled and cannot be named */
+	char remark[512];              /* why, one line; "" when all is well */
+	int signal;                    /* that ended it, 0: none */
+	bool signal_from_terminal;     /* which sent it to the workload as well */
 };
 
 /* The words name the event, the setting that forbids it and the remedy. */

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/strtab.h"
 #include "sample/input.h"
+#include "sample/live.h"
 #include "sample/maps.h"
 #include "sample/perfdata.h"
 #include "sample/session.h"
@@ -154,7 +155,7 @@ struct task_slot {
 struct sample_reader {
 	struct session *session;
 	struct walk walk;
-	uint64_t *scratch;
+	uint64_t *scratch, *branch_chain;
 	struct task_slot *slots;
 	struct strtab names; /* of threads that the recording does not name */
 	uint64_t *event_samples;
@@ -183,6 +184,18 @@ int session_add_event_id(struct session *session, uint64_t id, uint32_t event);
 uint32_t session_sample_event(const struct session *session, const uint8_t *body, size_t size);
 const struct perfdata_attr *session_trailer_attr(const struct session *session, const uint8_t *body,
 						 size_t size);
+
+/* chain.c */
+/* The user part of the chain from branch records that follow the calls; false when there are none.
+ * chain: cap words that live as long as the sample. */
+bool chain_of_branches(const struct perfdata_attr *attr, bool swap, struct perfdata_sample *sample,
+		       uint64_t *chain, size_t cap);
+/* As many branch records as the hardware has: what came before them is gone. */
+bool chain_fills_branches(const struct perfdata_sample *sample);
+/* Takes the markers off the end behind which no address follows: 0 none, 1 the stack was cut, more:
+ * its callers are not known (sample/live.h). */
+unsigned chain_take_markers(struct perfdata_sample *sample);
+bool chain_has_user_part(const struct perfdata_sample *sample);
 
 /* features.c: one feature's bytes; damage is ignored, it only says less. */
 int session_feature(struct session *session, unsigned feature, const uint8_t *data, size_t size);

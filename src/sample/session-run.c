@@ -19,9 +19,11 @@ int sample_reader_init(struct sample_reader *reader, struct session *session)
 	if (r == 0)
 		r = strtab_init(&reader->names);
 	reader->scratch = malloc(SCRATCH_WORDS * sizeof(*reader->scratch));
+	reader->branch_chain = malloc(SCRATCH_WORDS * sizeof(*reader->branch_chain));
 	reader->slots = calloc(TASK_SLOTS, sizeof(*reader->slots));
 	reader->event_samples = calloc(session->events.len, sizeof(*reader->event_samples));
-	if (r < 0 || !reader->scratch || !reader->slots || !reader->event_samples) {
+	if (r < 0 || !reader->scratch || !reader->branch_chain || !reader->slots ||
+	    !reader->event_samples) {
 		sample_reader_fini(reader);
 		return -ENOMEM;
 	}
@@ -34,11 +36,12 @@ void sample_reader_fini(struct sample_reader *reader)
 	unwinder_fini(&reader->unwinder);
 	strtab_fini(&reader->names);
 	free(reader->scratch);
+	free(reader->branch_chain);
 	free(reader->slots);
 	free(reader->event_samples);
 	vec_fini(&reader->lost.all);
 	u64_map_fini(&reader->lost.index);
-	reader->scratch = NULL;
+	reader->scratch = reader->branch_chain = NULL;
 	reader->slots = NULL;
 	reader->event_samples = NULL;
 }
@@ -100,6 +103,29 @@ static void count_sample(struct sample_reader *reader, const struct raw_sample *
 		(void)lost_counter_raise(&reader->lost, sample->id, sample->lost);
 }
 
+/* Chains that say more than the kernel's: see chain.c. */
+static void take_chain(struct sample_reader *reader, const struct perfdata_attr *attr,
+		       struct raw_sample *raw)
+{
+	struct perfdata_sample *sample = &raw->sample;
+	struct unwinder *counts = &reader->unwinder;
+	unsigned markers;
+
+	if (chain_of_branches(attr, reader->session->header.swap, sample, reader->branch_chain,
+			      SCRATCH_WORDS)) {
+		raw->unwound = true;
+		raw->cut = chain_fills_branches(sample);
+		return;
+	}
+	markers = chain_take_markers(sample);
+	raw->unwound = raw->cut = markers > 0;
+	if (attr->max_stack != LIVE_MAX_STACK || !chain_has_user_part(sample))
+		return;
+	counts->unwound++;
+	counts->cut += markers == 1;
+	counts->lost += markers > 1;
+}
+
 static void make_sample(struct sample_reader *reader, const struct record *record,
 			struct raw_sample *raw)
 {
@@ -117,6 +143,7 @@ static void make_sample(struct sample_reader *reader, const struct record *recor
 		raw->sample.period = attr->freq ? 1 : attr->period_or_freq;
 	raw->key = session->timed ? raw->sample.time : record->sequence;
 	raw->unwound = raw->cut = false;
+	take_chain(reader, attr, raw);
 	slot = find_task(reader, raw->sample.pid, raw->sample.tid, raw->key);
 	raw->task = &slot->task;
 	raw->comm = slot->comm;

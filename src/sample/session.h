@@ -1,7 +1,8 @@
 /*
- * A recording: who ran, what was mapped, and samples whose every frame knows its object. Each sample is
- * looked up at its own time, in the order of the file: ascending for one CPU, interleaved between CPUs. Reads any perf.data (sample/perfdata.h decodes the bytes). Damaged or cut input delivers
- * what it holds; session_stats then says what is missing.
+ * A recording: who ran, what was mapped, and samples whose every frame knows its object. Each
+ * sample is looked up at its own time, in the order of the file: ascending for one CPU, interleaved
+ * between CPUs. Reads any perf.data (sample/perfdata.h decodes the bytes). Damaged or cut input
+ * delivers what it holds; session_stats then says what is missing.
  */
 #pragma once
 
@@ -17,7 +18,7 @@ struct dso {
 	const char *path;
 	enum module_kind kind;
 	struct build_id build_id;
-	int pid; /* one that mapped it, 0: none */
+	int pid;        /* one that mapped it, 0: none */
 	uint64_t limit; /* the highest module address that was mapped, exclusive; 0 unknown */
 };
 
@@ -30,22 +31,23 @@ enum frame_context {
 };
 
 struct sample_frame {
-	uint64_t ip;		/* as sampled; for callers already moved into the call instruction (ip - 1) */
-	const struct dso *dso;	/* NULL: no mapping covers ip */
-	uint64_t address;	/* in the dso's module addresses (see enum module_kind); ip without a dso */
+	uint64_t ip; /* as sampled; for callers already moved into the call instruction (ip - 1) */
+	const struct dso *dso; /* NULL: no mapping covers ip */
+	uint64_t address; /* in the dso's module addresses (see enum module_kind); ip without a dso
+			   */
 	enum frame_context context;
 };
 
 struct sample {
 	uint64_t time_ns, period, weight, address, id;
 	uint64_t branch_count;
-	uint32_t event;		/* index into session events */
+	uint32_t event; /* index into session events */
 	int32_t pid, tid;
-	uint32_t cpu;		/* UINT32_MAX unknown */
-	const char *comm;	/* at that time; interned: equal texts are equal pointers */
+	uint32_t cpu;     /* UINT32_MAX unknown */
+	const char *comm; /* at that time; interned: equal texts are equal pointers */
 	const struct sample_frame *frames; /* leaf first; frames[0] is the sampled ip */
 	uint32_t frame_count;
-	bool truncated;		/* the stack was cut (depth limit, copied bytes ran out) */
+	bool truncated; /* the stack was cut (depth limit, copied bytes ran out) */
 };
 
 struct session_event {
@@ -59,17 +61,22 @@ struct session_event {
 
 struct session_stats {
 	uint64_t samples, records, unknown_records;
-	uint64_t lost_records;	 /* LOST: records that did not fit the ring */
-	uint64_t lost_samples;	 /* LOST_SAMPLES and read_format lost */
+	uint64_t lost_records; /* LOST: records that did not fit the ring */
+	uint64_t lost_samples; /* LOST_SAMPLES and read_format lost */
 	uint64_t throttled;
 	uint64_t truncated_stacks;
-	uint64_t unwound_stacks; /* found in copied stack bytes; of these: */
-	uint64_t cut_stacks;	 /* that leave the copied bytes */
-	uint64_t lost_stacks;	 /* that end in code whose callers nothing tells */
-	uint64_t missing_bytes;	 /* the file is cut: bytes the header promised and that are not there */
-	bool unfinished;	 /* the header was never completed; counts come from scanning */
+	uint64_t
+		unwound_stacks; /* found in copied stack bytes, now or while recording; of these: */
+	uint64_t cut_stacks;    /* that leave the copied bytes */
+	uint64_t lost_stacks;   /* that end in code whose callers nothing tells */
+	bool unwound_live;      /* all this while recording; then also: */
+	uint64_t frame_pointer_stacks; /* found partly by frame pointers */
+	char lost_in[256];             /* where most were lost; "" unknown */
+	uint64_t missing_bytes; /* the file is cut: bytes the header promised and that are not there
+				 */
+	bool unfinished;        /* the header was never completed; counts come from scanning */
 	uint64_t first_time_ns, last_time_ns;
-	char problem[256];	 /* empty, or one line: where reading had to stop and why */
+	char problem[256]; /* empty, or one line: where reading had to stop and why */
 };
 
 struct session_info { /* from the header's features; NULL or 0 when absent */
@@ -88,10 +95,11 @@ const struct session_info *session_info(const struct session *session);
 const struct session_event *session_events(const struct session *session, uint32_t *ret_count);
 
 /*
- * Replays the recording once; fn's negative return stops it and is returned. The sample and its frames
- * are valid during the call only. Damage in the middle is not an error (see session_stats).
+ * Replays the recording once; fn's negative return stops it and is returned. The sample and its
+ * frames are valid during the call only. Damage in the middle is not an error (see session_stats).
  */
-int session_run(struct session *session, int (*fn)(void *arg, const struct sample *sample), void *arg, struct err *err);
+int session_run(struct session *session, int (*fn)(void *arg, const struct sample *sample),
+		void *arg, struct err *err);
 
 const struct session_stats *session_stats(const struct session *session);
 /* The kernel symbols (kallsyms text) kept inside the recording, or NULL. */

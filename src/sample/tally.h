@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <linux/perf_event.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,17 +20,19 @@ struct tally_event {
 struct tally {
 	uint64_t sample_type; /* the same for every event */
 	uint64_t read_format;
+	uint64_t user_regs;
 	struct u64_map ids; /* id -> event index; needed with more than one event */
 	VEC(struct tally_event) events;
 	uint64_t samples, lost_records, throttled;
+	uint64_t copies, full_copies; /* of user stacks; full: more stack than was copied, likely */
 	uint64_t first_time_ns, last_time_ns; /* of samples; 0: none */
 	struct u64_map kernel_seen;
 	VEC(uint64_t) kernel_ips; /* distinct, unsorted */
 	struct str carry;         /* the beginning of a record whose end has not come yet */
 };
 
-int tally_init(struct tally *tally, uint64_t sample_type, uint64_t read_format,
-	       uint32_t event_count);
+/* attr: of the first event; the others have the same layout. */
+int tally_init(struct tally *tally, const struct perf_event_attr *attr, uint32_t event_count);
 int tally_add_id(struct tally *tally, uint64_t id, uint32_t event);
 void tally_fini(struct tally *tally);
 int tally_bytes(struct tally *tally, const void *data, size_t size);

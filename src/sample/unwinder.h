@@ -10,9 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "symbols/unwind.h"
+#include "sample/stack-walk.h"
 
 struct session;
+struct task;
 struct raw_sample;
 
 /* The tables of a session's objects, loaded when the first frame needs them. */
@@ -25,13 +26,11 @@ struct unwind_modules {
 	uint32_t count;
 };
 
-struct unwind_slot;
-
 /* One thread's: a cache of rules by address, and the chain of the last sample. */
 struct unwinder {
 	struct session *session;
-	struct unwind_slot *slots;
-	uint64_t *chain;
+	const struct task *task;
+	struct stack_walker walker;
 	uint64_t unwound, cut, lost;
 };
 

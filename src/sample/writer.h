@@ -44,6 +44,7 @@ enum perf_feature {
 	FEATURE_COMPRESSED = 27,
 	FEATURE_CLOCK_DATA = 29,
 	FEATURE_CULPRIT = 250, /* ours; perf skips bits it does not know */
+	FEATURE_CULPRIT_STACKS = 251,
 };
 
 struct writer;

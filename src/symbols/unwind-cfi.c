@@ -181,57 +181,88 @@ static bool entry_cie(struct entry *entry, uint64_t *ret)
 	return id != 0;
 }
 
+/* The CIE at an offset; bad when there is none that can be used. */
+static void read_cie(const struct unwind_table *table, const struct cfi_section *section,
+		     uint64_t offset, struct cfi_cie *ret)
+{
+	struct entry entry;
+	uint64_t ignored;
+	size_t at = (size_t)offset;
+
+	*ret = (struct cfi_cie){.section = section, .bad = true};
+	if (offset < section->size && next_entry(section, &at, &entry) && entry.offset == offset &&
+	    !entry_cie(&entry, &ignored) && !entry.r.failed)
+		parse_cie(table, ret, &entry.r);
+}
+
 static int find_cie(struct finder *finder, const struct cfi_section *section, uint64_t offset,
 		    uint32_t *ret)
 {
-	struct cfi_cie cie = {.section = section};
-	struct entry entry;
-	uint64_t ignored;
-	size_t at;
+	struct cfi_cie cie;
 	int r;
 
 	if (u64_map_get(&finder->cie_index, offset, ret))
 		return 0;
-	cie.bad = true;
-	at = (size_t)offset;
-	if (offset < section->size && next_entry(section, &at, &entry) && entry.offset == offset &&
-	    !entry_cie(&entry, &ignored) && !entry.r.failed)
-		parse_cie(finder->table, &cie, &entry.r);
+	read_cie(finder->table, section, offset, &cie);
 	*ret = (uint32_t)finder->cies.len;
 	r = vec_push(&finder->cies, cie);
 	return r < 0 ? r : u64_map_put(&finder->cie_index, offset, *ret);
 }
 
-static int add_fde(struct finder *finder, struct entry *entry, uint64_t cie_offset)
+/* What follows the id of an FDE. False when it is damaged, or of a function that is not there. */
+static bool parse_fde(const struct cfi_cie *cie, struct reader *r, struct cfi_fde *ret)
 {
-	const struct cfi_section *section = entry->section;
-	struct reader *r = &entry->r;
-	const struct cfi_cie *cie;
-	struct cfi_fde fde = {0};
 	uint64_t size;
-	int error = find_cie(finder, section, cie_offset, &fde.cie);
 
-	if (error < 0)
-		return error;
-	cie = &finder->cies.data[fde.cie];
-	if (cie->bad || !cfi_pointer(section, r, cie->encoding, &fde.start))
-		return 0;
-	fde.length = pointer_value(r, cie->encoding & 0x0f);
+	if (cie->bad || !cfi_pointer(cie->section, r, cie->encoding, &ret->start))
+		return false;
+	ret->length = pointer_value(r, cie->encoding & 0x0f);
 	if (cie->augmented) {
 		size = reader_uleb(r);
 		if (!r->failed)
 			reader_skip(r, size > reader_left(r) ? SIZE_MAX : (size_t)size);
 	}
 	/* Start 0: the linker removed the function. */
-	if (r->failed || fde.start == 0 || fde.length == 0 || fde.start + fde.length < fde.start ||
-	    reader_left(r) > UINT32_MAX)
+	if (r->failed || ret->start == 0 || ret->length == 0 ||
+	    ret->start + ret->length < ret->start || reader_left(r) > UINT32_MAX)
+		return false;
+	ret->code = r->data + r->pos;
+	ret->code_size = (uint32_t)reader_left(r);
+	return true;
+}
+
+static int add_fde(struct finder *finder, struct entry *entry, uint64_t cie_offset)
+{
+	struct cfi_fde fde = {0};
+	int error = find_cie(finder, entry->section, cie_offset, &fde.cie);
+
+	if (error < 0)
+		return error;
+	if (!parse_fde(&finder->cies.data[fde.cie], &entry->r, &fde))
 		return 0;
-	fde.code = r->data + r->pos;
-	fde.code_size = (uint32_t)reader_left(r);
 	fde.order = (uint32_t)finder->fdes.len;
 	if (fde.order > 0 && finder->fdes.data[fde.order - 1].start >= fde.start)
 		finder->unsorted = true;
 	return vec_push(&finder->fdes, fde);
+}
+
+bool cfi_rule_of(const struct unwind_table *table, const struct cfi_section *section,
+		 uint64_t offset, uint64_t pc, struct unwind_rule *ret)
+{
+	struct cfi_fde fde = {0};
+	struct entry entry;
+	struct cfi_cie cie;
+	uint64_t cie_offset;
+	size_t at = (size_t)offset;
+
+	if (offset >= section->size || !next_entry(section, &at, &entry) ||
+	    entry.offset != offset || !entry_cie(&entry, &cie_offset) || entry.r.failed)
+		return false;
+	read_cie(table, section, cie_offset, &cie);
+	if (!parse_fde(&cie, &entry.r, &fde) || pc < fde.start || pc - fde.start >= fde.length)
+		return false;
+	cfi_rule_at(table, &cie, &fde, pc, ret);
+	return true;
 }
 
 static int find_fdes(struct finder *finder, const struct cfi_section *section)

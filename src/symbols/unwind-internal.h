@@ -16,6 +16,7 @@ struct unwind_table {
 	struct elf_file segments;      /* program headers only, closed */
 	VEC(uint64_t) sigreturns;
 	struct hash_index rule_index; /* while it is made */
+	struct unwind_search *search; /* instead of rows, see unwind_table_open() */
 };
 
 struct cfi_section {
@@ -24,6 +25,16 @@ struct cfi_section {
 	uint64_t vaddr;   /* of data */
 	uint64_t datarel; /* base of DW_EH_PE_datarel */
 	bool swap, debug; /* debug: .debug_frame */
+};
+
+/* The linker's index of .eh_frame: pairs of a function's start and its FDE, both relative to the
+ * index itself, in order. */
+struct unwind_search {
+	struct elf_bytes frame_bytes, index_bytes;
+	struct cfi_section frame;
+	uint64_t index_vaddr;
+	const uint8_t *index; /* 8 bytes each */
+	size_t count;
 };
 
 #define CFI_COLUMNS 3 /* RA, FP, BX */
@@ -70,4 +81,10 @@ bool cfi_initial(const struct unwind_table *table, struct cfi_cie *cie, const ui
 /* Appends the rows of a function and its end; end: exclusive. */
 int cfi_run(struct unwind_table *table, const struct cfi_cie *cie, const struct cfi_fde *fde,
 	    uint64_t end);
+/* The rule at an address of a function, without rows. */
+void cfi_rule_at(const struct unwind_table *table, const struct cfi_cie *cie,
+		 const struct cfi_fde *fde, uint64_t pc, struct unwind_rule *ret);
+/* The same by the offset of its FDE in a section; false when it is not of that function. */
+bool cfi_rule_of(const struct unwind_table *table, const struct cfi_section *section,
+		 uint64_t offset, uint64_t pc, struct unwind_rule *ret);
 int cfi_add_row(struct unwind_table *table, uint64_t address, uint32_t rule);

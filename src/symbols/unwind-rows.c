@@ -26,6 +26,9 @@ struct machine {
 	unsigned depth;
 	bool failed;
 	int error;
+	bool lookup; /* no rows are made: the state at pc is looked for */
+	bool found;
+	uint64_t pc;
 };
 
 static int column_of(const struct machine *m, uint64_t reg)
@@ -188,6 +191,21 @@ static bool rule_equal(const void *owner, uint32_t id, const void *key)
 	return memcmp(&table->rules.data[id], key, sizeof(struct unwind_rule)) == 0;
 }
 
+static void make_rule(const struct cfi_state *state, bool signal, struct unwind_rule *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->flags = signal ? UNWIND_SIGNAL : 0;
+	if (state->cfa != UNWIND_CFA_UNKNOWN && fits(state->cfa_offset) && fits(state->cfa_add)) {
+		ret->cfa = state->cfa;
+		ret->cfa_reg = state->cfa_reg;
+		ret->cfa_offset = (int32_t)state->cfa_offset;
+		ret->cfa_add = (int32_t)state->cfa_add;
+	}
+	ret->ra = place_of(state, RA);
+	ret->fp = place_of(state, FP);
+	ret->bx = place_of(state, BX);
+}
+
 static int intern_rule(struct unwind_table *table, const struct cfi_state *state, bool signal,
 		       uint32_t *ret)
 {
@@ -195,17 +213,7 @@ static int intern_rule(struct unwind_table *table, const struct cfi_state *state
 	uint64_t hash;
 	int r;
 
-	memset(&rule, 0, sizeof(rule));
-	rule.flags = signal ? UNWIND_SIGNAL : 0;
-	if (state->cfa != UNWIND_CFA_UNKNOWN && fits(state->cfa_offset) && fits(state->cfa_add)) {
-		rule.cfa = state->cfa;
-		rule.cfa_reg = state->cfa_reg;
-		rule.cfa_offset = (int32_t)state->cfa_offset;
-		rule.cfa_add = (int32_t)state->cfa_add;
-	}
-	rule.ra = place_of(state, RA);
-	rule.fp = place_of(state, FP);
-	rule.bx = place_of(state, BX);
+	make_rule(state, signal, &rule);
 	hash = hash_bytes(&rule, sizeof(rule));
 	*ret = hash_index_find(&table->rule_index, hash, rule_equal, table, &rule);
 	if (*ret != HASH_NONE)
@@ -240,6 +248,16 @@ static void emit(struct machine *m)
 		m->error = cfi_add_row(m->table, m->address, rule);
 }
 
+/* The state that was built up holds until target. */
+static void move_to(struct machine *m, uint64_t target)
+{
+	if (m->lookup)
+		m->found = m->pc < target;
+	else
+		emit(m);
+	m->address = target;
+}
+
 static void advance(struct machine *m, uint64_t delta)
 {
 	uint64_t target;
@@ -249,10 +267,8 @@ static void advance(struct machine *m, uint64_t delta)
 		m->failed = true;
 		return;
 	}
-	if (delta == 0)
-		return;
-	emit(m);
-	m->address = target;
+	if (delta > 0)
+		move_to(m, target);
 }
 
 static void restore(struct machine *m, uint64_t reg)
@@ -289,8 +305,7 @@ static void set_loc(struct machine *m)
 		return;
 	}
 	if (target > m->address)
-		emit(m);
-	m->address = target;
+		move_to(m, target);
 }
 
 static void run_cfa(struct machine *m, uint8_t op)
@@ -419,7 +434,7 @@ static void run_extended(struct machine *m, uint8_t op)
 /* False when something was not understood; what went before is done. */
 static bool run(struct machine *m)
 {
-	while (reader_left(&m->r) > 0 && !m->r.failed && !m->failed && !m->error &&
+	while (reader_left(&m->r) > 0 && !m->r.failed && !m->failed && !m->error && !m->found &&
 	       (!m->end || m->address < m->end)) {
 		uint8_t op = reader_u8(&m->r), low = op & 0x3f;
 
@@ -479,4 +494,27 @@ int cfi_run(struct unwind_table *table, const struct cfi_cie *cie, const struct 
 	if (m.address < end)
 		emit(&m);
 	return m.error ? m.error : cfi_add_row(table, end, 0);
+}
+
+void cfi_rule_at(const struct unwind_table *table, const struct cfi_cie *cie,
+		 const struct cfi_fde *fde, uint64_t pc, struct unwind_rule *ret)
+{
+	struct unwind_table same = {.arch = table->arch};
+	struct cfi_state stack[STATES_MAX];
+	struct machine m = {
+		.stack = stack,
+		.table = &same,
+		.cie = cie,
+		.r = reader_make(fde->code, fde->code_size, cie->section->swap),
+		.address = fde->start,
+		.end = fde->start + fde->length,
+		.now = cie->initial,
+		.initial = cie->initial,
+		.lookup = true,
+		.pc = pc,
+	};
+
+	if (!run(&m))
+		m.now = (struct cfi_state){0};
+	make_rule(&m.now, cie->signal, ret);
 }

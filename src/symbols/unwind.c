@@ -17,6 +17,7 @@
 
 #define SCAN_WINDOW    (1u << 20)
 #define SIGRETURNS_MAX 16
+#define SCAN_TEXT_MAX  (64u << 20) /* where opening shall be quick; C libraries are smaller */
 
 static int machine_arch(const struct elf_file *elf, enum unwind_arch *ret)
 {
@@ -154,7 +155,8 @@ static int find_sigreturns(struct unwind_table *table, const struct elf_file *el
 	for (uint32_t i = 0; i < elf->nsegments && r == 0; i++) {
 		const struct elf_segment *segment = &elf->segments[i];
 
-		if (segment->type != PT_LOAD || !(segment->flags & PF_X))
+		if (segment->type != PT_LOAD || !(segment->flags & PF_X) ||
+		    (table->search && segment->filesz > SCAN_TEXT_MAX))
 			continue;
 		for (uint64_t at = 0; at < segment->filesz && r == 0; at += SCAN_WINDOW) {
 			uint64_t size = MIN(segment->filesz - at, SCAN_WINDOW + 16u);
@@ -186,19 +188,119 @@ static int table_new(const struct elf_file *elf, struct unwind_table **ret, stru
 	return 0;
 }
 
+static void search_free(struct unwind_search *search)
+{
+	if (!search)
+		return;
+	elf_bytes_fini(&search->frame_bytes);
+	elf_bytes_fini(&search->index_bytes);
+	free(search);
+}
+
+/* The index behind the header: pairs of 4 bytes relative to the header, the only form in use. */
+static bool parse_index(struct unwind_search *search, const struct elf_file *elf)
+{
+	struct cfi_section header = {.data = search->index_bytes.data,
+				     .size = search->index_bytes.size,
+				     .vaddr = search->index_vaddr,
+				     .datarel = search->index_vaddr,
+				     .swap = elf->swap};
+	struct reader r = elf_reader(elf, &search->index_bytes);
+	uint8_t version = reader_u8(&r), frame = reader_u8(&r), count = reader_u8(&r),
+		entries = reader_u8(&r);
+	uint64_t ignored, number;
+
+	if (version != 1 || entries != (DW_EH_PE_datarel | DW_EH_PE_sdata4) ||
+	    !cfi_pointer(&header, &r, frame, &ignored) || !cfi_pointer(&header, &r, count, &number))
+		return false;
+	search->index = r.data + r.pos;
+	search->count = (size_t)MIN(number, (uint64_t)reader_left(&r) / 8);
+	return search->count > 0 && search->count == number;
+}
+
+/*
+ * Searches in .eh_frame instead of compiling it, if the linker made an index and there is no other
+ * description (Go and C in one program: one in .debug_frame, one in .eh_frame).
+ */
+static int open_search(struct unwind_table *table, const struct elf_file *elf)
+{
+	const struct elf_segment *segment = segment_of_type(elf, PT_GNU_EH_FRAME);
+	const struct elf_section *section = elf_section_named(elf, ".eh_frame");
+	const struct elf_section *got = elf_section_named(elf, ".got");
+	struct unwind_search *search;
+	uint64_t vaddr = 0;
+	int r;
+
+	if (!segment || elf_section_named(elf, ".debug_frame") ||
+	    elf_section_named(elf, ".zdebug_frame"))
+		return 0;
+	search = calloc(1, sizeof(*search));
+	if (!search)
+		return -ENOMEM;
+	search->index_vaddr = segment->vaddr;
+	r = elf_read(elf, segment->offset, segment->filesz, &search->index_bytes);
+	if (r == 0 && section && section->type != SHT_NOBITS) {
+		vaddr = section->addr;
+		r = elf_section_bytes(elf, section, &search->frame_bytes);
+	} else if (r == 0) {
+		r = eh_frame_by_header(elf, &search->frame_bytes, &vaddr);
+	}
+	if (r < 0 || !parse_index(search, elf)) {
+		search_free(search);
+		return r == -ENOMEM ? r : 0;
+	}
+	search->frame = (struct cfi_section){.data = search->frame_bytes.data,
+					     .size = search->frame_bytes.size,
+					     .vaddr = vaddr,
+					     .datarel = got ? got->addr : 0,
+					     .swap = elf->swap};
+	table->search = search;
+	return 0;
+}
+
+/* Field 0: the function's start, 1: its FDE. */
+static uint64_t index_word(const struct unwind_search *search, size_t i, unsigned field)
+{
+	int32_t word;
+
+	memcpy(&word, search->index + 8 * i + 4 * field, sizeof(word));
+	return search->index_vaddr + (uint64_t)(int64_t)word;
+}
+
+static bool search_rule(const struct unwind_table *table, uint64_t vaddr, struct unwind_rule *ret)
+{
+	const struct unwind_search *search = table->search;
+	size_t low = 0, high = search->count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (index_word(search, middle, 0) <= vaddr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 &&
+	       cfi_rule_of(table, &search->frame,
+			   index_word(search, low - 1, 1) - search->frame.vaddr, vaddr, ret);
+}
+
 /* Fills the table of an opened object; path NULL: not a file, so that it has no debug file. */
 static int table_of_elf(const struct symbols *symbols, struct elf_file *elf, const char *path,
-			struct unwind_table **ret, struct err *err)
+			bool search, struct unwind_table **ret, struct err *err)
 {
 	struct elf_file debug = {.fd = -1};
 	struct unwind_table *table = NULL;
 	char *debug_path = NULL;
 	int r = table_new(elf, &table, err);
 
-	if (r < 0)
+	if (!table)
 		return r;
-	r = compile_file(table, elf, false);
-	if (r == 0 && table->rows.len == 0 && path &&
+	if (search)
+		r = open_search(table, elf);
+	if (r == 0 && !table->search)
+		r = compile_file(table, elf, false);
+	if (r == 0 && !table->search && table->rows.len == 0 && path &&
 	    locate_debug(&symbols->places, elf, path, &debug, &debug_path) == 0) {
 		r = compile_file(table, &debug, true);
 		elf_close(&debug);
@@ -206,7 +308,7 @@ static int table_of_elf(const struct symbols *symbols, struct elf_file *elf, con
 	}
 	if (r == 0)
 		r = find_sigreturns(table, elf);
-	if (r == 0 && table->rows.len == 0 && table->sigreturns.len == 0)
+	if (r == 0 && !table->search && table->rows.len == 0 && table->sigreturns.len == 0)
 		r = err_set(err, -ENODATA, "no call frame information");
 	if (r < 0) {
 		unwind_table_free(table);
@@ -227,13 +329,13 @@ int unwind_table_of_image(const void *image, size_t size, struct unwind_table **
 
 	if (r < 0)
 		return r;
-	r = table_of_elf(NULL, &elf, NULL, ret, err);
+	r = table_of_elf(NULL, &elf, NULL, false, ret, err);
 	elf_close(&elf);
 	return r;
 }
 
-int unwind_table_load(const struct symbols *symbols, const struct module_ref *ref,
-		      struct unwind_table **ret, struct err *err)
+static int table_of_ref(const struct symbols *symbols, const struct module_ref *ref, bool search,
+			struct unwind_table **ret, struct err *err)
 {
 	struct elf_file elf = {.fd = -1};
 	struct str why = {0};
@@ -254,11 +356,23 @@ int unwind_table_load(const struct symbols *symbols, const struct module_ref *re
 	if (r < 0)
 		r = err_set(err, r, "%s", str_text(&why));
 	else
-		r = table_of_elf(symbols, &elf, path, ret, err);
+		r = table_of_elf(symbols, &elf, path, search, ret, err);
 	elf_close(&elf);
 	str_fini(&why);
 	free(path);
 	return r;
+}
+
+int unwind_table_load(const struct symbols *symbols, const struct module_ref *ref,
+		      struct unwind_table **ret, struct err *err)
+{
+	return table_of_ref(symbols, ref, false, ret, err);
+}
+
+int unwind_table_open(const struct symbols *symbols, const struct module_ref *ref,
+		      struct unwind_table **ret, struct err *err)
+{
+	return table_of_ref(symbols, ref, true, ret, err);
 }
 
 void unwind_table_free(struct unwind_table *table)
@@ -270,6 +384,7 @@ void unwind_table_free(struct unwind_table *table)
 	vec_fini(&table->sigreturns);
 	hash_index_fini(&table->rule_index);
 	elf_close(&table->segments);
+	search_free(table->search);
 	free(table);
 }
 
@@ -291,6 +406,18 @@ const struct unwind_rule *unwind_table_find(const struct unwind_table *table, ui
 	}
 	rule = low ? table->rows.data[low - 1].rule : 0;
 	return rule ? &table->rules.data[rule] : NULL;
+}
+
+bool unwind_table_rule(const struct unwind_table *table, uint64_t vaddr, struct unwind_rule *ret)
+{
+	const struct unwind_rule *rule;
+
+	if (table->search)
+		return search_rule(table, vaddr, ret);
+	rule = unwind_table_find(table, vaddr);
+	if (rule)
+		*ret = *rule;
+	return rule != NULL;
 }
 
 bool unwind_table_is_sigreturn(const struct unwind_table *table, uint64_t vaddr)

@@ -75,12 +75,21 @@ struct unwind_table;
  */
 int unwind_table_load(const struct symbols *symbols, const struct module_ref *ref,
 		      struct unwind_table **ret, struct err *err);
+/*
+ * The same without compiling rows, where the object has an index of its functions (.eh_frame_hdr):
+ * opening then costs reading .eh_frame, whatever its size, and each unwind_table_rule() decodes one
+ * function. For those that keep the rules of the addresses they meet.
+ */
+int unwind_table_open(const struct symbols *symbols, const struct module_ref *ref,
+		      struct unwind_table **ret, struct err *err);
 /* The same of a file's bytes, which are needed during the call only. */
 int unwind_table_of_image(const void *image, size_t size, struct unwind_table **ret,
 			  struct err *err);
 void unwind_table_free(struct unwind_table *table);
 
-/* The rule of a virtual address, or NULL. */
+/* The rule of a virtual address; false when there is none. */
+bool unwind_table_rule(const struct unwind_table *table, uint64_t vaddr, struct unwind_rule *ret);
+/* The same of a table that has rows: the rule, or NULL. */
 const struct unwind_rule *unwind_table_find(const struct unwind_table *table, uint64_t vaddr);
 /* True when the code at the address is a signal's return stub that nothing describes. */
 bool unwind_table_is_sigreturn(const struct unwind_table *table, uint64_t vaddr);

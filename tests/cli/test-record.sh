@@ -131,9 +131,17 @@ holds "--call-graph fp" out 'd.attrs[0]["sample_type"] & CHAIN and not d.attrs[0
 quiet -g --call-graph no -e cpu-clock -o out -- "$PROGRAMS/shares" 0.1
 holds "--call-graph no" out 'not d.attrs[0]["sample_type"] & CHAIN'
 quiet --call-graph dwarf -e cpu-clock -o out -- "$PROGRAMS/shares" 0.1
-holds "--call-graph dwarf copies 8 KiB" out 'd.attrs[0]["stack"] == 8192 and any(len(s["stack"]) == 8192 and s["regs"] for s in d.samples)'
-quiet --call-graph dwarf,1024 -e cpu-clock -o out -- "$PROGRAMS/shares" 0.1
-holds "--call-graph dwarf,1024" out 'd.attrs[0]["stack"] == 1024 and any(0 < s["stack_used"] <= 1024 for s in d.samples)'
+holds "--call-graph dwarf writes chains and no copies" out 'd.attrs[0]["stack"] == 0 and d.attrs[0]["regs"] == 0 and sum(len(s["chain"]) > 4 for s in d.samples) > len(d.samples) / 2'
+check_match "and its counts of stacks" '# stacks .* complete, unwound while recording' "$CULPRIT" report --header -i out
+check_match "in JSON, too" '"unwound_stacks": [1-9]' "$CULPRIT" report --json -i out
+"$CULPRIT" record --call-graph dwarf,64 -e cpu-clock -o out -- "$PROGRAMS/shares" 0.1 >/dev/null 2>said
+check_match "stacks that are cut are counted, with what to do" 'are deeper than the 64 bytes that are copied: --call-graph dwarf,65528' cat said
+"$CULPRIT" record --call-graph dwarf,raw,64 -e cpu-clock -o out -- "$PROGRAMS/shares" 0.1 >/dev/null 2>said
+check_match "full copies, too" 'of them full \(64 bytes\).*copy more: --call-graph dwarf,raw,65528' cat said
+quiet --call-graph dwarf,raw -e cpu-clock -o out -- "$PROGRAMS/shares" 0.1
+holds "--call-graph dwarf,raw copies 8 KiB" out 'd.attrs[0]["stack"] == 8192 and any(len(s["stack"]) == 8192 and s["regs"] for s in d.samples)'
+quiet --call-graph dwarf,raw,1024 -e cpu-clock -o out -- "$PROGRAMS/shares" 0.1
+holds "--call-graph dwarf,raw,1024" out 'd.attrs[0]["stack"] == 1024 and any(0 < s["stack_used"] <= 1024 for s in d.samples)'
 check_fails "a stack size that cannot be" "multiple of 8" "$CULPRIT" record --call-graph dwarf,1001 -- true
 check_fails "an unknown call graph" "expected fp, dwarf" "$CULPRIT" record --call-graph magic -- true
 if quiet --call-graph lbr -o out -- "$PROGRAMS/shares" 0.1 2>error; then

@@ -176,6 +176,50 @@ static void compare_with_readelf(const char *path, const char *section)
 	unwind_table_free(table);
 }
 
+/* Searching in .eh_frame gives the rules of the compiled rows. */
+static void compare_search(const char *path)
+{
+	struct module_ref ref = {.kind = MODULE_ELF, .path = path};
+	struct unwind_table *rows = load(path), *search = NULL;
+	struct symbols *symbols;
+	size_t count, different = 0;
+	uint64_t base;
+	const struct unwind_row *row;
+
+	ASSERT(rows && symbols_new(NULL, &symbols) == 0);
+	EXPECT_INT(unwind_table_open(symbols, &ref, &search, NULL), 0);
+	row = unwind_table_rows(rows, &count, &base);
+	for (size_t i = 0; i + 1 < count; i++) {
+		uint64_t ends[] = {base + row[i].pc, base + row[i + 1].pc - 1};
+
+		for (int end = 0; end < 2; end++) {
+			const struct unwind_rule *want = unwind_table_find(rows, ends[end]);
+			struct unwind_rule have;
+			bool found = unwind_table_rule(search, ends[end], &have);
+
+			if (found != !!want || (found && memcmp(want, &have, sizeof(have)) != 0))
+				if (different++ < 5)
+					printf("# %s: %#llx\n", path,
+					       (unsigned long long)ends[end]);
+		}
+	}
+	printf("# %s: %zu rows, %zu different\n", path, count, different);
+	EXPECT(count > 0);
+	EXPECT_INT(different, 0);
+	EXPECT(!unwind_table_rule(search, 0, &(struct unwind_rule){0}));
+	EXPECT(!unwind_table_rule(search, UINT64_MAX, &(struct unwind_rule){0}));
+	unwind_table_free(rows);
+	unwind_table_free(search);
+	symbols_free(symbols);
+}
+
+TEST(searches_agree_with_rows)
+{
+	compare_search("/lib/x86_64-linux-gnu/libc.so.6");
+	compare_search("/usr/lib/x86_64-linux-gnu/libstdc++.so.6");
+	compare_search("/proc/self/exe");
+}
+
 TEST(tables_of_this_system_agree_with_readelf)
 {
 	static const char *const paths[] = {
