@@ -14,9 +14,9 @@ static void json_newline(struct json *json)
 		str_putc(&json->out, '\t');
 }
 
-/* Length of the UTF-8 sequence at p (at most left bytes), 0 when it is not one. */
-static size_t utf8_sequence(const unsigned char *p, size_t left)
+size_t json_utf8_sequence(const void *text, size_t left)
 {
+	const unsigned char *p = text;
 	uint32_t code;
 	size_t len;
 
@@ -54,7 +54,7 @@ static void json_quote(struct json *json, const char *text, size_t len)
 		str_append(&json->out, run, (size_t)(p - run));
 		if (p == end)
 			break;
-		n = utf8_sequence(p, (size_t)(end - p));
+		n = json_utf8_sequence(p, (size_t)(end - p));
 		if (*p == '"' || *p == '\\')
 			str_printf(&json->out, "\\%c", *p);
 		else if (*p == '\n')

@@ -16,6 +16,9 @@ struct json {
 	bool need_comma, compact;
 };
 
+/* Length of the UTF-8 sequence at text (at most left bytes, left > 0), 0 when it is not one. */
+size_t json_utf8_sequence(const void *text, size_t left);
+
 void json_object(struct json *json, const char *key);
 void json_array(struct json *json, const char *key);
 void json_end_object(struct json *json);

@@ -48,6 +48,9 @@ struct latency_verdict {
 	uint32_t why, remedy, command; /* ids; command 0: none exists */
 };
 
+/* A verdict that knows nothing: every time LATENCY_UNKNOWN_NS, the pid -1. */
+struct latency_verdict latency_verdict_empty(void);
+
 struct latency_analysis;
 
 /* Verdicts go into run when a limit is passed; keeps at most keep worst samples per CPU without
