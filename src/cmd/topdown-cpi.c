@@ -185,12 +185,11 @@ static const struct topdown_cpi_part *same(const struct topdown_cpi_part *parts,
 	return NULL;
 }
 
-void topdown_cpi_text(struct topdown_job *job, const struct topdown_result *a,
+void topdown_cpi_text(const struct topdown_table *table, const struct topdown_result *a,
 		      const struct topdown_result *b, struct str *out)
 {
 	struct topdown_cpi_part pa[TOPDOWN_CPI_MAX], pb[TOPDOWN_CPI_MAX];
-	unsigned la = topdown_cpi_stack(job->table, a, pa),
-		 lb = b ? topdown_cpi_stack(job->table, b, pb) : 0;
+	unsigned la = topdown_cpi_stack(table, a, pa), lb = b ? topdown_cpi_stack(table, b, pb) : 0;
 	double full = MAX(la ? a->cpi.value : 0, lb ? b->cpi.value : 0);
 
 	if (la == 0 || (b && lb == 0)) {

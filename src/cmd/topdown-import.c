@@ -57,12 +57,29 @@ static int parse_count(const char *text, double *ret)
 	return 0;
 }
 
-int topdown_counts_add(struct topdown_counts *counts, unsigned event, unsigned line,
-		       const struct expr_value *value)
+int topdown_counts_add(struct topdown_counts *counts, const struct topdown_count *count)
 {
-	struct topdown_count count = {event, line, *value};
+	return vec_push(&counts->counts, *count);
+}
 
-	return vec_push(&counts->counts, count);
+int topdown_counts_sum(struct topdown_counts *counts, const struct topdown_count *count)
+{
+	vec_for_each(&counts->counts, sum) {
+		if (sum->event != count->event || sum->line != count->line)
+			continue;
+		/* A sum that lacks a run cannot stand beside sums that have it. */
+		if (count->value.state > sum->value.state) {
+			sum->value.state = count->value.state;
+			memcpy(sum->value.reason, count->value.reason, sizeof(sum->value.reason));
+		}
+		sum->value.value += count->value.value;
+		sum->value.variance += count->value.variance;
+		sum->raw += count->raw;
+		sum->enabled_ns += count->enabled_ns;
+		sum->running_ns += count->running_ns;
+		return 0;
+	}
+	return vec_push(&counts->counts, *count);
 }
 
 /* "(50.01%)", "50.01%": the share of the time in which it was counted. */
@@ -155,7 +172,9 @@ static int parse_line(struct topdown_counts *counts, char *line, unsigned number
 	}
 	value.value /= factor;
 	value.variance /= (double)factor * factor;
-	return topdown_counts_add(counts, (unsigned)event, number, &value) < 0
+	return topdown_counts_add(counts, &(struct topdown_count){.event = (unsigned)event,
+								  .line = number,
+								  .value = value}) < 0
 		       ? err_set(err, -ENOMEM, "out of memory")
 		       : 0;
 }

@@ -1,10 +1,14 @@
 /*
- * Live top-down: the counters of this machine for a command, processes or everything. The command
- * can be run again: first level 1, then the events of the marked branch alone, as far as marks go.
+ * Live top-down: the counters of this machine for a command, processes or everything.
+ *
+ * A command can be run again. Then the nodes wanted are cut into batches whose events fit the free
+ * counters at once, one run each; and by default (--drill) only level 1, or levels 1 and 2 when
+ * they fit together, is counted first, then what lies below the mark, as far as marks go. What
+ * cannot be run again is counted in one go, its events taking turns.
+ *
  * Where nothing can be counted it is said what is missing, and times, faults and switches are
  * shown.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
@@ -16,141 +20,119 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/util.h"
-#include "cmd/topdown.h"
-#include "cmd/workload.h"
-#include "count/topdown-set.h"
-#include "host/host.h"
+#include "cmd/topdown-live.h"
 
-#define DEVICES  "/sys/bus/event_source/devices"
-#define RUNS_MAX 16
+#define RUNS_MAX 48 /* of drilling, without the repeats of each */
 
-struct live {
-	struct topdown_job *job;
-	struct topdown_set ts;
-	struct count_session *session;
-	struct workload work;
-	VEC(struct count_place) places; /* empty: the command */
-	unsigned pmu_type, run;
-	bool user_only;
-	int signals;
+/* --- values ---------------------------------------------------------------------------------- */
+
+struct adder {
+	const struct live *live;
+	const struct topdown_tree *tree;
+	struct topdown_row *row;
 };
 
-/* The core PMU's number: as the table calls it, or the first with the vendor's prefix. */
-static int find_pmu(const struct host *host, const struct topdown_table *table)
+static int add_value(void *ctx, unsigned event, const struct expr_value *value,
+		     const struct count_value *counted)
 {
-	const char *names[] = {table->pmu, "cpu", "cpu_core", NULL};
-	char path[300];
-	struct dirent *entry;
-	struct host_number type;
-	int found = -ENOENT;
-	DIR *dir = NULL;
+	const struct adder *a = ctx;
+	struct topdown_count count = {event,        a->live->section,    *value,
+				      counted->raw, counted->enabled_ns, counted->running_ns};
+	int r = 0;
 
-	for (size_t i = 0; names[i] && table->vendor != TOPDOWN_ARM; i++) {
-		snprintf(path, sizeof(path), DEVICES "/%s/type", names[i]);
-		type = host_number(host, path);
-		if (type.known)
-			return (int)type.value;
+	if (a->live->job->half_core && a->tree->table->percore && value->state < EXPR_WEAK) {
+		count.value.state = EXPR_WEAK;
+		snprintf(count.value.reason, sizeof(count.value.reason),
+			 "only one of the two threads that share the core's slots was counted");
 	}
-	if (table->vendor == TOPDOWN_ARM && host_path(host, path, sizeof(path), DEVICES) == 0)
-		dir = opendir(path);
-	if (!dir)
-		return found;
-	while (found < 0 && (entry = readdir(dir)) != NULL) {
-		snprintf(path, sizeof(path), DEVICES "/%.200s/type", entry->d_name);
-		type = host_number(host, path);
-		if (strncmp(entry->d_name, "armv8_", 6) == 0 && type.known)
-			found = (int)type.value;
+	if (a->row->repeats)
+		r = topdown_counts_add(&a->row->repeats[a->live->repeat], &count);
+	return r < 0 ? r : topdown_counts_sum(&a->row->counts, &count);
+}
+
+static int take_values(struct live *live, int pass)
+{
+	int r = 0;
+
+	for (unsigned t = 0; t < live->tree_count; t++) {
+		struct live_tree *lt = &live->trees[t];
+
+		for (unsigned row = 0; lt->session && row < lt->tree->rows.len && r == 0; row++) {
+			struct adder adder = {live, lt->tree, &lt->tree->rows.data[row]};
+
+			r = topdown_set_values(&lt->ts, lt->session, row, pass, add_value, &adder);
+		}
 	}
-	closedir(dir);
-	return found;
-}
-
-/* The table of this machine's cores. -ENOENT with what is missing. */
-int topdown_detect(struct topdown_job *job, struct err *err)
-{
-	struct host_cpu_model model;
-	char name[32];
-
-	host_cpu_model_read(job->machine->host, &model);
-	snprintf(job->cpu_model, sizeof(job->cpu_model), "%s",
-		 model.name[0] ? model.name : model.id);
-	if (!model.uarch)
-		return err_set(err, -ENOENT, "no table for this core (%s)",
-			       model.known ? model.id : model.why);
-	snprintf(name, sizeof(name), "%s", model.uarch);
-	if (strcmp(name, "n2") == 0 && (model.midr >> 20 & 0xf) == 0 && (model.midr & 0xf) < 3)
-		snprintf(name, sizeof(name), "n2-r0p%u",
-			 (unsigned)(model.midr & 0xf)); /* the erratum */
-	job->table = topdown_table_find(name);
-	if (!job->table)
-		return err_set(err, -ENOENT, "no top-down events are known for this core (%s)",
-			       name);
-	return 0;
-}
-
-static int make_set(struct live *live, const bool *nodes, bool *ret_multiplexed, struct err *err)
-{
-	const struct topdown_machine *machine = live->job->machine;
-	const struct topdown_table *table = live->job->table;
-	struct count_plan_options how = {.exact = live->job->options.no_multiplex};
-	bool wanted[TOPDOWN_EVENTS_MAX] = {false}, together[TOPDOWN_EVENTS_MAX] = {false};
-	bool first[TOPDOWN_EVENTS_MAX] = {false};
-	bool smt = live->job->counts.literals[0].value != 0;
-	int r;
-
-	for (size_t i = 0; i < table->node_count; i++)
-		first[i] = table->nodes[i].level == 1;
-	topdown_events(live->job->topdown, first, smt, false, together);
-	topdown_events(live->job->topdown, nodes, smt, true, wanted);
-	topdown_set_fini(&live->ts);
-	r = topdown_set_init(&live->ts, table, wanted, together, live->pmu_type, live->user_only);
-	if (r == 0)
-		r = count_plan(&live->ts.set, machine->ops, machine->ops_ctx, &how);
-	*ret_multiplexed = live->ts.set.multiplexed || live->ts.set.passes > 1;
-	return r < 0 ? err_set(err, r, "plan the counters: %s", strerrordesc_np(-r)) : 0;
-}
-
-static int add_value(void *ctx, unsigned event, const struct expr_value *value)
-{
-	struct live *live = ctx;
-
-	return topdown_counts_add(&live->job->counts, event, live->run, value);
-}
-
-static int evaluate(struct live *live, struct topdown_result *ret)
-{
-	struct topdown_inputs inputs;
-
-	topdown_counts_inputs(&live->job->counts, &inputs);
-	return topdown_eval(live->job->topdown, &inputs, topdown_max_level(live->job), ret);
+	return r;
 }
 
 static int show_interval(struct live *live, int pass, struct err *err)
 {
-	struct topdown_result result = {0};
 	int r;
 
-	live->job->counts.counts.len = 0;
-	r = topdown_set_values(&live->ts, live->session, 0, pass, add_value, live);
+	for (unsigned t = 0; t < live->tree_count; t++)
+		vec_for_each(&live->trees[t].tree->rows, row)
+			row->counts.counts.len = 0;
+	r = take_values(live, pass);
 	if (r == 0)
-		r = evaluate(live, &result);
-	if (r == 0)
-		r = topdown_show(live->job, &result, err);
-	topdown_result_fini(&result);
-	count_session_restart(live->session);
-	return r;
+		r = topdown_side_evaluate(live->job, live->side);
+	if (r < 0)
+		return err_set(err, r, "out of memory");
+	for (unsigned t = 0; t < live->tree_count; t++)
+		if (live->trees[t].session)
+			count_session_restart(live->trees[t].session);
+	return topdown_show(live->job, err);
 }
 
-static bool processes_ended(const struct live *live)
+/* --- runs ------------------------------------------------------------------------------------ */
+
+static int for_each_session(struct live *live, int (*call)(struct count_session *session))
 {
-	if (live->places.len == 0 || live->places.data[0].pid < 0)
+	int first = 0;
+
+	for (unsigned t = 0; t < live->tree_count; t++) {
+		int r = live->trees[t].session ? call(live->trees[t].session) : 0;
+
+		if (r < 0 && first == 0)
+			first = r;
+	}
+	return first;
+}
+
+static uint64_t slice_ns(const struct live *live)
+{
+	uint64_t least = NSEC_PER_SEC;
+
+	for (unsigned t = 0; t < live->tree_count; t++)
+		if (live->trees[t].session)
+			least = MIN(least, count_session_slice_ns(live->trees[t].session));
+	return least;
+}
+
+/* Sleeps until due or a signal; true when it is time to stop (there is no command to pass it to).
+ */
+static bool sleep_until(struct live *live, uint64_t due)
+{
+	uint64_t now = clock_monotonic_ns();
+	uint64_t left = due > now ? due - now : 0;
+	struct timespec wait = {(time_t)(left / NSEC_PER_SEC), (long)(left % NSEC_PER_SEC)};
+	struct pollfd fd = {live->signals, POLLIN, 0};
+	struct signalfd_siginfo info;
+	bool stop = false;
+
+	if (ppoll(&fd, 1, &wait, NULL) <= 0)
 		return false;
-	for (size_t i = 0; i < live->places.len; i++)
-		if (kill(live->places.data[i].pid, 0) == 0 || errno != ESRCH)
-			return false;
-	return true;
+	while (read(live->signals, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			continue;
+		live->interrupted = true;
+		if (live->work.pid > 0 &&
+		    info.ssi_signo != SIGINT) /* the terminal tells it of ^C */
+			workload_kill(&live->work, (int)info.ssi_signo);
+		stop |= live->work.pid == 0;
+	}
+	return stop;
 }
 
 static int wait_for_end(struct live *live, int pass, struct err *err)
@@ -163,25 +145,12 @@ static int wait_for_end(struct live *live, int pass, struct err *err)
 	int r = 0;
 
 	while (r == 0 && !stopping && !workload_reap(&live->work, false)) {
-		uint64_t now = clock_monotonic_ns(),
-			 due = now + count_session_slice_ns(live->session);
-		struct pollfd fd = {live->signals, POLLIN, 0};
-		struct signalfd_siginfo info;
-		struct timespec wait;
+		uint64_t now = clock_monotonic_ns(), due = now + slice_ns(live);
 
-		due = MIN(MIN(due, next), stop);
 		if (live->work.pid == 0)
 			due = MIN(due, now + 100 * NSEC_PER_MSEC);
-		due = due > now ? due - now : 0;
-		wait = (struct timespec){(time_t)(due / NSEC_PER_SEC), (long)(due % NSEC_PER_SEC)};
-		if (ppoll(&fd, 1, &wait, NULL) > 0)
-			while (read(live->signals, &info, sizeof(info)) == sizeof(info))
-				if (info.ssi_signo != SIGCHLD) {
-					if (live->work.pid > 0 && info.ssi_signo != SIGINT)
-						workload_kill(&live->work, (int)info.ssi_signo);
-					stopping |= live->work.pid == 0;
-				}
-		count_session_read(live->session);
+		stopping = sleep_until(live, MIN(MIN(due, next), stop));
+		for_each_session(live, count_session_read);
 		now = clock_monotonic_ns();
 		live->job->time_ns = now - start;
 		if (now >= next) {
@@ -189,39 +158,63 @@ static int wait_for_end(struct live *live, int pass, struct err *err)
 			next = now + o->interval_ns;
 			stopping |= o->interval_count && ++shown >= o->interval_count;
 		}
-		stopping |= now >= stop || processes_ended(live);
+		stopping |= now >= stop || topdown_target_ended(live->job);
 	}
 	if (live->work.pid > 0 && !live->work.ended) {
 		workload_kill(&live->work, SIGTERM);
 		live->work.stopped = true;
 		workload_reap(&live->work, true);
 	}
+	live->side->wall_ns = clock_monotonic_ns() - start;
 	return r;
+}
+
+static int open_sessions(struct live *live, int pass, struct err *err)
+{
+	const struct topdown_machine *machine = live->job->machine;
+	struct count_place self = {.pid = live->work.pid, .cpu = -1, .cgroup = -1};
+	struct count_session_options how = {.inherit = true,
+					    .keep_slices = true,
+					    .enable_on_exec = live->command,
+					    .pass = pass};
+	int r = 0;
+
+	for (unsigned t = 0; t < live->tree_count && r == 0; t++) {
+		struct live_tree *lt = &live->trees[t];
+
+		if (lt->ts.len == 0 || pass >= lt->ts.set.passes)
+			continue;
+		r = count_session_open(&lt->ts.set, machine->ops, machine->ops_ctx,
+				       live->command ? &self : lt->places.places.data,
+				       live->command ? 1 : (unsigned)lt->places.places.len,
+				       (unsigned)lt->tree->rows.len, &how, &lt->session, err);
+	}
+	if (r == 0 && !live->command)
+		r = for_each_session(live, count_session_enable);
+	return r;
+}
+
+static void close_sessions(struct live *live)
+{
+	for (unsigned t = 0; t < live->tree_count; t++) {
+		count_session_close(live->trees[t].session);
+		live->trees[t].session = NULL;
+	}
 }
 
 /* One run of what is counted, or the time asked for. */
 static int run_once(struct live *live, int pass, struct err *err)
 {
-	const struct topdown_machine *machine = live->job->machine;
-	struct count_place self = {.pid = 0, .cpu = -1, .cgroup = -1};
-	bool command = live->job->argv && live->places.len == 0;
-	struct count_session_options how = {
-		.inherit = true, .keep_slices = true, .enable_on_exec = command, .pass = pass};
+	char **argv = live->side->argv;
 	int r = 0;
 
 	live->work = (struct workload){.release = -1};
-	if (live->job->argv)
-		r = workload_hold(&live->work, live->job->argv, err);
-	self.pid = live->work.pid;
+	if (argv)
+		r = workload_hold(&live->work, argv, err);
 	if (r == 0)
-		r = count_session_open(&live->ts.set, machine->ops, machine->ops_ctx,
-				       command ? &self : live->places.data,
-				       command ? 1 : (unsigned)live->places.len, 1, &how,
-				       &live->session, err);
-	if (r == 0 && !command)
-		r = count_session_enable(live->session);
-	if (r == 0 && live->job->argv) {
-		r = workload_release(&live->work, live->job->argv, err);
+		r = open_sessions(live, pass, err);
+	if (r == 0 && argv) {
+		r = workload_release(&live->work, argv, err);
 		if (r < 0)
 			live->job->exit_status = workload_exec_status(r);
 	} else if (r < 0 && live->work.pid > 0) {
@@ -231,234 +224,236 @@ static int run_once(struct live *live, int pass, struct err *err)
 	if (r == 0)
 		r = wait_for_end(live, pass, err);
 	if (r == 0) {
-		count_session_disable(live->session);
-		count_session_read(live->session);
-		live->run++;
-		if (!live->job->options.interval_ns)
-			r = topdown_set_values(&live->ts, live->session, 0, pass, add_value, live);
+		for_each_session(live, count_session_disable);
+		for_each_session(live, count_session_read);
+		live->side->runs++;
+		if (!live->job->options.interval_ns && take_values(live, pass) < 0)
+			r = err_set(err, -ENOMEM, "out of memory");
 	}
-	count_session_close(live->session);
-	live->session = NULL;
+	close_sessions(live);
 	return r;
 }
 
-/* The nodes of the first run: what was asked for, else levels 1 and 2 when they fit at once or
- * cannot be had by running again, else level 1. */
-static int first_nodes(struct live *live, bool *nodes, struct err *err)
+static bool may_run_on(const struct live *live)
 {
-	const struct topdown_job *job = live->job;
-	const struct topdown_table *table = job->table;
-	unsigned level = job->options.all     ? 99
-			 : job->options.level ? (unsigned)job->options.level
-					      : 2;
-	bool multiplexed;
-	int r;
-
-	for (size_t i = 0; i < table->node_count; i++)
-		nodes[i] = job->chosen ? job->chosen[i] : table->nodes[i].level <= level;
-	if (job->options.explain) /* found by choose_nodes() */
-		nodes[topdown_node_find(table, job->options.explain)] = true;
-	r = make_set(live, nodes, &multiplexed, err);
-	if (r < 0 || !multiplexed || job->chosen || job->options.explain || job->options.all ||
-	    job->options.level || !job->argv || live->places.len > 0 || job->options.interval_ns)
-		return r;
-	for (size_t i = 0; i < table->node_count; i++)
-		nodes[i] = table->nodes[i].level == 1;
-	return make_set(live, nodes, &multiplexed, err);
+	return !live->interrupted && !(live->work.ended && WIFSIGNALED(live->work.status));
 }
 
-/* The children of the mark that no run has counted yet. */
-static bool next_nodes(const struct live *live, const struct topdown_result *result, bool *nodes,
-		       bool *counted)
+/* Every batch of every tree, each as often as -r says. */
+static int run_batches(struct live *live, struct err *err)
 {
-	const struct topdown_table *table = live->job->table;
-	bool any = false;
-
-	for (size_t i = 0; i < table->node_count; i++) {
-		nodes[i] = result->bottleneck >= 0 &&
-			   table->nodes[i].parent == result->bottleneck && !counted[i] &&
-			   table->nodes[i].level <= topdown_max_level(live->job);
-		any |= nodes[i];
-	}
-	for (size_t i = 0; i < table->node_count; i++)
-		counted[i] |= nodes[i];
-	return any;
-}
-
-static int count_and_drill(struct live *live, struct topdown_result *result, struct err *err)
-{
-	struct topdown_job *job = live->job;
-	bool nodes[TOPDOWN_EVENTS_MAX] = {false}, counted[TOPDOWN_EVENTS_MAX], multiplexed;
-	bool again = job->argv && live->places.len == 0 && !job->options.interval_ns &&
-		     !job->options.level && !job->options.all && !job->chosen;
-	int r = first_nodes(live, nodes, err);
-
-	memcpy(counted, nodes, sizeof(nodes));
-	while (r == 0) {
-		int passes = job->argv ? live->ts.set.passes : 1;
-
-		for (int pass = 0; pass < passes && r == 0; pass++)
-			r = run_once(live, pass, err);
-		topdown_result_fini(result);
-		if (r == 0 && !job->options.interval_ns)
-			r = evaluate(live, result);
-		if (r < 0 || !again || live->run >= RUNS_MAX ||
-		    (live->work.ended && WIFSIGNALED(live->work.status)) ||
-		    !next_nodes(live, result, nodes, counted))
-			break;
-		r = make_set(live, nodes, &multiplexed, err);
-	}
-	job->runs = live->run;
-	if (live->run > 1)
-		str_printf(&job->notes,
-			   "The command was run %u times, for the events of one branch after the "
-			   "other.\n",
-			   live->run);
-	return r;
-}
-
-static int add_places(struct live *live, struct err *err)
-{
-	struct topdown_job *job = live->job;
-	struct host_topology topology;
-	CLEANUP_FREE char *list = NULL;
-	char *save = NULL;
+	uint64_t repeats = MAX(live->job->options.repeat, 1u);
+	size_t batches = 0;
 	int r = 0;
 
-	if (job->options.all_cpus) {
-		r = host_topology_read(job->machine->host, &topology, err);
-		if (r < 0)
-			return r;
-		cpuset_for_each(&topology.online, cpu)
-			if (vec_push(&live->places,
-				     ((struct count_place){
-					     .pid = -1, .cpu = (int)cpu, .cgroup = -1})) < 0)
-				r = -ENOMEM;
-		host_topology_fini(&topology);
-		return r;
-	}
-	if (!job->options.pids)
-		return 0;
-	list = strdup(job->options.pids);
-	for (char *word = list ? strtok_r(list, ",", &save) : NULL; word;
-	     word = strtok_r(NULL, ",", &save)) {
-		unsigned long long pid;
-		struct dirent *entry;
-		char path[64];
-		DIR *dir;
+	for (unsigned t = 0; t < live->tree_count; t++)
+		batches = MAX(batches, live->trees[t].batches.len);
+	for (size_t b = 0; b < batches && r == 0 && may_run_on(live); b++) {
+		int passes = 1;
+		bool fits;
 
-		if (parse_u64(word, 10, &pid) < 0 || pid == 0 || pid > INT32_MAX)
-			return err_set(err, -EINVAL, "-p: '%s' is not a process number", word);
-		snprintf(path, sizeof(path), "/proc/%llu/task", pid);
-		dir = opendir(path);
-		if (!dir)
-			return err_set(err, -ESRCH, "no process %llu", pid);
-		while ((entry = readdir(dir)) != NULL)
-			if (atoi(entry->d_name) > 0 &&
-			    vec_push(&live->places,
-				     ((struct count_place){.pid = atoi(entry->d_name),
-							   .cpu = -1,
-							   .cgroup = -1})) < 0)
-				r = -ENOMEM;
-		closedir(dir);
+		for (unsigned t = 0; t < live->tree_count && r == 0; t++) {
+			struct live_tree *lt = &live->trees[t];
+
+			if (b < lt->batches.len)
+				r = topdown_make_set(live, lt, lt->batches.data[b].nodes, &fits,
+						     err);
+			else
+				topdown_set_fini(&lt->ts);
+			if (b < lt->batches.len && r == 0)
+				passes = MAX(passes, live->command || live->side->argv
+							     ? lt->ts.set.passes
+							     : 1);
+		}
+		for (int pass = 0; pass < passes && r == 0; pass++, live->section++)
+			for (live->repeat = 0; live->repeat < repeats && r == 0 && may_run_on(live);
+			     live->repeat++)
+				r = run_once(live, pass, err);
+	}
+	return r;
+}
+
+static int count_and_drill(struct live *live, struct err *err)
+{
+	const struct topdown_options *o = &live->job->options;
+	bool more = true;
+	int r = 0;
+
+	for (unsigned t = 0; t < live->tree_count && r == 0; t++)
+		r = topdown_first_batches(live, &live->trees[t], err);
+	while (r == 0 && more) {
+		r = run_batches(live, err);
+		if (r < 0 || o->interval_ns)
+			break;
+		if (topdown_side_evaluate(live->job, live->side) < 0)
+			return err_set(err, -ENOMEM, "out of memory");
+		more = false;
+		if (!live->drills || !may_run_on(live) ||
+		    live->side->runs >= RUNS_MAX * MAX(o->repeat, 1u))
+			break;
+		for (unsigned t = 0; t < live->tree_count && r == 0; t++)
+			r = topdown_next_batches(live, &live->trees[t], &more, err);
+	}
+	return r;
+}
+
+/* --- the whole ------------------------------------------------------------------------------- */
+
+/* Counts one side. */
+static int count_side(struct topdown_job *job, struct topdown_side *side, int signals,
+		      struct err *err)
+{
+	const struct topdown_options *o = &job->options;
+	CLEANUP_FREE struct live *live = calloc(1, sizeof(*live));
+	int r = 0;
+
+	if (!live)
+		return err_set(err, -ENOMEM, "out of memory");
+	*live = (struct live){.job = job, .side = side, .signals = signals, .section = 1};
+	live->command = side->argv && !o->all_cpus && !o->pids;
+	live->drills = o->drill || (live->command && !o->interval_ns && !o->level && !o->all &&
+				    !o->nodes && !o->explain && !o->no_multiplex);
+	live->batched = live->drills || o->no_multiplex;
+	topdown_target_title(job, side);
+	for (unsigned t = 0; t < side->tree_count && r == 0; t++) {
+		struct live_tree *lt = &live->trees[live->tree_count];
+
+		lt->tree = &side->trees[t];
+		if (lt->tree->table->node_count > NODES_MAX ||
+		    lt->tree->table->event_count > TOPDOWN_EVENTS_MAX)
+			r = err_set(err, -E2BIG, "the table of %s is too large",
+				    lt->tree->table->set);
+		if (r == 0)
+			r = topdown_target_places(job, lt->tree, &lt->places, err);
+		live->tree_count++;
+	}
+	if (r == 0)
+		r = count_and_drill(live, err);
+	if (r == 0 && live->work.ended && !live->work.stopped) {
+		int status = WIFSIGNALED(live->work.status) ? 128 + WTERMSIG(live->work.status)
+							    : WEXITSTATUS(live->work.status);
+
+		job->exit_status = status ? status : job->exit_status;
+	}
+	for (unsigned t = 0; t < live->tree_count; t++) {
+		topdown_set_fini(&live->trees[t].ts);
+		vec_fini(&live->trees[t].places.places);
+		vec_fini(&live->trees[t].batches);
 	}
 	return r;
 }
 
 /* Why the counters cannot be used, in words; 0 when they can. */
-static int check_counters(struct live *live, struct err *err)
+static int check_counters(struct topdown_job *job, struct err *err)
 {
-	const struct topdown_machine *machine = live->job->machine;
+	const struct topdown_machine *machine = job->machine;
 	struct host_number paranoid = host_perf_paranoid(machine->host);
 	struct host_rights rights = host_rights(machine->host);
-	struct host_text hypervisor = host_hypervisor(machine->host);
+	bool user_only = paranoid.known && paranoid.value >= 2 && !host_can_perfmon(&rights);
 	struct counters_free free_counters;
-	int type = find_pmu(machine->host, live->job->table);
 
-	live->user_only = paranoid.known && paranoid.value >= 2 && !host_can_perfmon(&rights);
-	if (type < 0)
-		return err_set(err, -ENOENT, "the kernel shows no counters of the core%s",
-			       hypervisor.known && strcmp(hypervisor.value, "none") != 0
-				       ? ": this is a virtual machine whose host gives it none"
-				       : "");
-	live->pmu_type = (unsigned)type;
-	if (live->user_only && live->job->options.all_cpus)
+	for (unsigned t = 0; t < job->sides[0].tree_count; t++)
+		job->sides[0].trees[t].pmu.user_only = user_only;
+	if (user_only && job->options.all_cpus)
 		return err_set(err, -EACCES,
 			       "counting the whole machine needs CAP_PERFMON (perf_event_paranoid "
 			       "is %lld)",
 			       (long long)paranoid.value);
-	counters_probe(machine->ops, machine->ops_ctx, live->user_only, &free_counters);
+	counters_probe(machine->ops, machine->ops_ctx, user_only, &free_counters);
 	if (free_counters.status < 0)
 		return err_set(err, free_counters.status, "no counter can be opened: %s",
 			       strerrordesc_np(-free_counters.status));
+	if (user_only)
+		str_puts(&job->notes, "User mode only: counting the kernel needs CAP_PERFMON.\n");
 	return 0;
 }
 
-static void note_smt(struct live *live)
+/* Which of the events of a table without slots this core has: why there is no tree. */
+static void note_events(struct topdown_job *job, const struct topdown_tree *tree)
 {
-	struct topdown_job *job = live->job;
-	struct host_number smt =
-		host_number(job->machine->host, "/sys/devices/system/cpu/smt/active");
+	struct str have = {0}, lack = {0};
 
-	job->counts.literals[0] = expr_number(smt.known ? (double)smt.value : 0);
-	job->counts.literals[1] = expr_missing(
-		EXPR_NOT_COUNTED, "the frequency of the time stamp counter is not known");
-	job->counts.by_run = true;
-	job->counts.table = job->table;
-	if (job->table->percore && smt.known && smt.value && !job->options.all_cpus)
-		str_puts(&job->notes, "SMT is on, and the slots of this core belong to both its "
-				      "threads: what the other "
-				      "thread does is missing here. -a counts both.\n");
-	if (live->user_only)
-		str_puts(&job->notes, "User mode only: counting the kernel needs CAP_PERFMON.\n");
+	if (topdown_node_find(tree->table, "retiring") >= 0 || tree->rows.len == 0)
+		return;
+	for (unsigned e = 0; e < tree->table->event_count; e++) {
+		bool counted = false, asked = false;
+
+		vec_for_each(&tree->rows.data[0].counts.counts, count)
+			if (count->event == e) {
+				asked = true;
+				counted |= expr_has_number(&count->value);
+			}
+		if (asked)
+			str_printf(counted ? &have : &lack, " %s", tree->table->events[e].title);
+	}
+	str_printf(&job->notes,
+		   "This core counts no slots, so there is no tree. It counts:%s%s%s\n",
+		   have.len ? str_text(&have) : " nothing of what is wanted",
+		   lack.len ? "; not:" : "", str_text(&lack));
+	str_fini(&have);
+	str_fini(&lack);
 }
 
-static int count_live(struct live *live, struct err *err)
+static void note_runs(struct topdown_job *job)
 {
-	struct topdown_result result = {.bottleneck = -1};
-	sigset_t set;
-	int r;
+	const struct topdown_side *side = &job->sides[0];
+	uint64_t repeats = MAX(job->options.repeat, 1u);
 
-	note_smt(live);
+	for (unsigned t = 0; t < side->tree_count; t++)
+		note_events(job, &side->trees[t]);
+	if (side->runs > repeats)
+		str_printf(&job->notes,
+			   "Counted in %u runs, for the events of one branch after the other.\n",
+			   side->runs);
+	if (repeats > 1)
+		str_printf(
+			&job->notes,
+			"Each value is from the counts of %llu runs summed up; +- is the standard "
+			"error between the runs.\n",
+			(unsigned long long)repeats);
+	if (job->half_core)
+		str_puts(&job->notes,
+			 "SMT is on, and the slots of this core belong to both its threads: what "
+			 "the other thread does is missing here. -a, or -a --per-core, counts "
+			 "both.\n");
+}
+
+static int count_sides(struct topdown_job *job, struct err *err)
+{
+	sigset_t set;
+	int signals, r = 0;
+
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	live->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	r = count_and_drill(live, &result, err);
-	if (r == 0 && !live->job->options.interval_ns)
-		r = live->job->options.explain ? topdown_explain(live->job, &result, err)
-					       : topdown_show(live->job, &result, err);
-	if (r == 0 && topdown_show_end(live->job) != EXIT_DONE)
-		r = -EPIPE;
-	topdown_result_fini(&result);
-	close(live->signals);
+	signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (job->side_count == 2)
+		topdown_side_copy(&job->sides[0], &job->sides[1]);
+	for (unsigned s = 0; s < job->side_count && r == 0; s++)
+		r = count_side(job, &job->sides[s], signals, err);
+	close(signals);
 	return r;
 }
 
 int topdown_live(struct topdown_job *job, struct err *err)
 {
-	struct live live = {.job = job, .signals = -1};
-	int r = add_places(&live, err);
+	int r = topdown_detect(job, err);
 
-	for (size_t i = 0; job->argv && job->argv[i]; i++)
-		str_printf(&job->title, "%s%s", i ? " " : "", job->argv[i]);
-	if (!job->argv)
-		str_puts(&job->title, job->options.pids ? "processes" : "the whole machine");
-	if (r == 0 && job->table) {
-		r = check_counters(&live, err);
-		if (r == 0)
-			r = count_live(&live, err);
-		else
-			r = topdown_software(job, err_text(err, r), err);
-	} else if (r == 0) {
-		r = topdown_software(job, err->text, err);
-	}
-	if (r == 0 && live.work.ended && !live.work.stopped)
-		job->exit_status = WIFSIGNALED(live.work.status) ? 128 + WTERMSIG(live.work.status)
-								 : WEXITSTATUS(live.work.status);
-	topdown_set_fini(&live.ts);
-	vec_fini(&live.places);
-	return r;
+	if (r == 0)
+		r = check_counters(job, err);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0)
+		return topdown_software(job, err_text(err, r), err);
+	for (unsigned t = 0; t < job->sides[0].tree_count && r == 0; t++)
+		r = topdown_tree_choose(job, &job->sides[0].trees[t], err);
+	if (r == 0)
+		r = count_sides(job, err);
+	if (r < 0 || job->options.interval_ns)
+		return r == 0 && topdown_show_end(job) != EXIT_DONE ? -EPIPE : r;
+	note_runs(job);
+	r = job->options.explain ? topdown_explain(job, err) : topdown_show(job, err);
+	return r == 0 && topdown_show_end(job) != EXIT_DONE ? -EPIPE : r;
 }

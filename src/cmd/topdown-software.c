@@ -1,9 +1,18 @@
-/* Without counters: what is missing, and what the kernel's own accounts say. */
+/*
+ * Without counters: what the kernel accounts for. Time on the CPU in user mode and in the kernel,
+ * time runnable but waiting for a CPU, time off it, faults, switches, and what the host took
+ * ("stolen"). Of a command from wait4(2), of processes and intervals from
+ * /proc/PID/{stat,schedstat, task/TID/status}, of the machine from /proc/stat and /proc/vmstat.
+ */
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,26 +23,184 @@
 #include "cmd/topdown.h"
 #include "cmd/workload.h"
 
+#define ROWS_MAX      16
+#define PROCESSES_MAX 4096 /* of a command's tree */
+
+/* Sums since some start; seconds and counts. NaN: not known. */
 struct accounts {
-	double user, system, idle, steal; /* of all CPUs, ticks */
-	bool known;
+	double wall, user, system, idle, waiting, steal;
+	double minor, major, voluntary, preempted, switches;
 };
 
-static struct accounts machine_accounts(void)
+struct view_row {
+	const char *name, *unit;
+	double value, share, error; /* NaN: none */
+};
+
+struct view {
+	struct view_row rows[ROWS_MAX];
+	size_t len;
+};
+
+struct watch {
+	struct topdown_job *job;
+	const char *missing;
+	struct workload work;
+	char **argv;
+	int signals;
+	double waited; /* for a CPU, by the command's first thread, s; NaN: not known */
+};
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+static struct accounts unknown_accounts(void)
 {
+	return (struct accounts){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+}
+
+/* The number behind a key at the start of a line. */
+static double number_of(const char *text, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, key, len) == 0)
+			return strtod(line + len, NULL);
+	}
+	return NAN;
+}
+
+static void read_machine(struct accounts *a)
+{
+	double nice, iowait, irq, softirq, ticks = (double)sysconf(_SC_CLK_TCK);
 	CLEANUP_FREE char *text = NULL;
-	struct accounts a = {.known = false};
-	double nice, iowait, irq, softirq;
+	CLEANUP_FREE char *vm = NULL;
 	size_t size;
 
-	if (file_read("/proc/stat", 1 << 20, &text, &size, NULL) < 0 ||
-	    sscanf(text, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &a.user, &nice, &a.system, &a.idle,
-		   &iowait, &irq, &softirq, &a.steal) != 8)
-		return a;
-	a.user += nice;
-	a.system += irq + softirq;
-	a.idle += iowait;
-	a.known = true;
+	if (file_read("/proc/stat", 16 << 20, &text, &size, NULL) < 0 ||
+	    sscanf(text, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &a->user, &nice, &a->system,
+		   &a->idle, &iowait, &irq, &softirq, &a->steal) != 8) {
+		*a = unknown_accounts();
+		return;
+	}
+	a->user = (a->user + nice) / ticks;
+	a->system = (a->system + irq + softirq) / ticks;
+	a->idle = (a->idle + iowait) / ticks;
+	a->steal /= ticks;
+	a->switches = number_of(text, "ctxt ");
+	if (file_read("/proc/vmstat", 1 << 20, &vm, &size, NULL) == 0) {
+		a->major = number_of(vm, "pgmajfault ");
+		a->minor = number_of(vm, "pgfault ") - a->major;
+	}
+}
+
+static void add_threads(int pid, struct accounts *a)
+{
+	char path[80];
+	struct dirent *entry;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir)) != NULL) {
+		CLEANUP_FREE char *status = NULL;
+		CLEANUP_FREE char *sched = NULL;
+		int tid = atoi(entry->d_name);
+		double on, waited;
+		size_t size;
+
+		if (tid <= 0)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
+		if (file_read(path, 1 << 16, &status, &size, NULL) == 0) {
+			a->voluntary += number_of(status, "voluntary_ctxt_switches:");
+			a->preempted += number_of(status, "nonvoluntary_ctxt_switches:");
+		}
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
+		if (file_read(path, 256, &sched, &size, NULL) == 0 &&
+		    sscanf(sched, "%lf %lf", &on, &waited) == 2)
+			a->waiting += waited / 1e9;
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* A process with its ended children that it waited for; its living ones are processes themselves.
+ */
+static void add_process(int pid, struct accounts *a)
+{
+	double minor, cminor, major, cmajor, user, sys, cuser, csys;
+	double ticks = (double)sysconf(_SC_CLK_TCK);
+	CLEANUP_FREE char *text = NULL;
+	char path[64], *end;
+	size_t size;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (file_read(path, 4096, &text, &size, NULL) < 0 || !(end = strrchr(text, ')')) ||
+	    sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %lf %lf %lf %lf %lf %lf %lf %lf", &minor,
+		   &cminor, &major, &cmajor, &user, &sys, &cuser, &csys) != 8)
+		return;
+	a->user += (user + cuser) / ticks;
+	a->system += (sys + csys) / ticks;
+	a->minor += minor + cminor;
+	a->major += major + cmajor;
+	add_threads(pid, a);
+}
+
+/* pid and all that descend from it. */
+static void add_tree(int pid, struct accounts *a, unsigned *left)
+{
+	char path[80];
+	struct dirent *entry;
+	DIR *dir;
+
+	if (*left == 0)
+		return;
+	--*left;
+	add_process(pid, a);
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir)) != NULL) {
+		CLEANUP_FREE char *text = NULL;
+		char *save = NULL;
+		size_t size;
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%.20s/children", pid, entry->d_name);
+		if (file_read(path, 1 << 20, &text, &size, NULL) < 0)
+			continue;
+		for (char *word = strtok_r(text, " \n", &save); word;
+		     word = strtok_r(NULL, " \n", &save))
+			add_tree(atoi(word), a, left);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static struct accounts read_accounts(const struct watch *w)
+{
+	struct accounts a = {.idle = NAN, .switches = NAN}, machine = unknown_accounts();
+	unsigned left = PROCESSES_MAX;
+
+	read_machine(&machine);
+	machine.wall = a.wall = (double)clock_monotonic_ns() / 1e9;
+	if (w->job->options.all_cpus) {
+		machine.waiting = machine.voluntary = machine.preempted = NAN;
+		return machine;
+	}
+	if (w->work.pid > 0 && !w->job->options.pids) {
+		add_tree(w->work.pid, &a, &left);
+	} else {
+		CLEANUP_FREE char *list = strdup(w->job->options.pids);
+		char *save = NULL;
+
+		for (char *word = list ? strtok_r(list, ",", &save) : NULL; word;
+		     word = strtok_r(NULL, ",", &save))
+			add_process(atoi(word), &a);
+	}
+	a.steal = machine.steal;
 	return a;
 }
 
@@ -42,144 +209,444 @@ static double seconds(const struct timeval *tv)
 	return (double)tv->tv_sec + (double)tv->tv_usec / 1e6;
 }
 
-struct row {
-	const char *name, *unit;
-	double value, share; /* NaN: none */
-};
+/* A command that ended: the kernel's own sums, ended children that were waited for included. */
+static struct accounts command_accounts(const struct workload *work, double waited, double steal)
+{
+	struct accounts a = unknown_accounts();
 
-static void show(struct topdown_job *job, const char *missing, const struct row *rows, size_t len)
+	a.wall = (double)(work->end_ns - work->start_ns) / 1e9;
+	a.user = seconds(&work->usage.ru_utime);
+	a.system = seconds(&work->usage.ru_stime);
+	a.minor = (double)work->usage.ru_minflt;
+	a.major = (double)work->usage.ru_majflt;
+	a.voluntary = (double)work->usage.ru_nvcsw;
+	a.preempted = (double)work->usage.ru_nivcsw;
+	a.waiting = waited;
+	a.steal = steal;
+	return a;
+}
+
+/* Processes that ended take their numbers with them: no difference is below 0. */
+static struct accounts difference(const struct accounts *before, const struct accounts *now)
+{
+	const double *from = (const double *)before, *to = (const double *)now;
+	struct accounts a;
+	double *d = (double *)&a;
+
+	for (size_t i = 0; i < sizeof(a) / sizeof(double); i++)
+		d[i] = isnan(to[i] - from[i]) ? NAN : MAX(to[i] - from[i], 0.0);
+	return a;
+}
+
+/* --- showing --------------------------------------------------------------------------------- */
+
+static void add_row(struct view *view, const char *name, const char *unit, double value,
+		    double share)
+{
+	if (!isnan(value) && view->len < ROWS_MAX)
+		view->rows[view->len++] = (struct view_row){name, unit, value, share, NAN};
+}
+
+static struct view make_view(const struct watch *w, const struct accounts *a)
+{
+	bool machine = w->job->options.all_cpus;
+	double on = a->user + a->system;
+	/* Of one thread; of the machine, of all its CPUs. */
+	double whole = machine ? on + a->idle + a->steal : a->wall;
+	struct view view = {.len = 0};
+
+	whole = whole > 0 ? whole : NAN;
+	add_row(&view, "elapsed", "s", a->wall, NAN);
+	add_row(&view, "on CPU, user", "s", a->user, a->user / whole);
+	add_row(&view, "on CPU, kernel", "s", a->system, a->system / whole);
+	if (machine)
+		add_row(&view, "idle", "s", a->idle, a->idle / whole);
+	else
+		add_row(&view, "off CPU (of one thread)", "s", MAX(a->wall - on, 0.0),
+			MAX(1 - on / whole, 0.0));
+	add_row(&view, "waiting for a CPU", "s", a->waiting, a->waiting / whole);
+	add_row(&view, "minor page faults", "", a->minor, NAN);
+	add_row(&view, "major page faults", "", a->major, NAN);
+	add_row(&view, "switches", "", a->switches, NAN);
+	add_row(&view, "switches, waiting", "", a->voluntary, NAN);
+	add_row(&view, "switches, preempted", "", a->preempted, NAN);
+	add_row(&view, "stolen by the host", "s", a->steal, machine ? a->steal / whole : NAN);
+	return view;
+}
+
+/* The mean of runs, and its standard error; shares of the means. */
+static void mean_of(const struct watch *w, const struct accounts *runs, size_t count,
+		    struct view *ret)
+{
+	struct accounts mean;
+	double *m = (double *)&mean;
+	size_t words = sizeof(mean) / sizeof(double);
+	struct view one;
+
+	for (size_t i = 0; i < words; i++) {
+		m[i] = 0;
+		for (size_t k = 0; k < count; k++)
+			m[i] += ((const double *)&runs[k])[i] / (double)count;
+	}
+	*ret = make_view(w, &mean);
+	for (size_t i = 0; count > 1 && i < ret->len; i++) {
+		double squares = 0;
+
+		for (size_t k = 0; k < count; k++) {
+			one = make_view(w, &runs[k]);
+			squares += (one.rows[i].value - ret->rows[i].value) *
+				   (one.rows[i].value - ret->rows[i].value);
+		}
+		ret->rows[i].error = sqrt(squares / (double)(count - 1) / (double)count);
+	}
+}
+
+static void json_view(struct json *json, const char *key, const struct view *view)
+{
+	json_array(json, key);
+	for (size_t i = 0; i < view->len; i++) {
+		json_object(json, NULL);
+		json_text(json, "name", view->rows[i].name);
+		json_text(json, "unit", view->rows[i].unit);
+		json_double(json, "value", view->rows[i].value);
+		json_double(json, "stderr", view->rows[i].error);
+		json_double(json, "value_share", view->rows[i].share);
+		json_end_object(json);
+	}
+	json_end_array(json);
+}
+
+static void json_head(struct topdown_job *job, const char *missing)
+{
+	struct json *json = &job->json;
+
+	json_document(json, "topdown");
+	json_text(json, "cpu_model", job->cpu_model);
+	json_text(json, "formula_set", NULL);
+	json_text(json, "missing", missing);
+	json_u64(json, "repeats", MAX(job->options.repeat, 1u));
+	json_array(json, "nodes");
+	json_end_array(json);
+	json_null(json, "cpi");
+	json_array(json, "cpi_stack");
+	json_end_array(json);
+	if (job->options.interval_ns)
+		json_array(json, "intervals");
+}
+
+static void show_json(struct topdown_job *job, const char *missing, const struct view *a,
+		      const struct view *b)
+{
+	if (!job->header_done)
+		json_head(job, missing);
+	if (job->options.interval_ns) {
+		json_object(&job->json, NULL);
+		json_u64(&job->json, "time_ns", job->time_ns);
+	}
+	json_view(&job->json, "software", a);
+	if (b)
+		json_view(&job->json, "software_b", b);
+	if (job->options.interval_ns)
+		json_end_object(&job->json);
+}
+
+static void csv_view(const struct topdown_job *job, const struct view *view, const char *side,
+		     struct str *out)
+{
+	for (size_t i = 0; i < view->len; i++) {
+		const struct view_row *row = &view->rows[i];
+
+		str_printf(out, "%llu,%s%s%s,%s,%.9g,", (unsigned long long)job->time_ns,
+			   strchr(row->name, ',') ? "\"" : "", row->name,
+			   strchr(row->name, ',') ? "\"" : "", row->unit, row->value);
+		if (!isnan(row->error))
+			str_printf(out, "%.6g", row->error);
+		str_putc(out, ',');
+		if (!isnan(row->share))
+			str_printf(out, "%.6g", row->share);
+		str_printf(out, ",%s\n", side);
+	}
+}
+
+static void text_value(const struct view_row *row, struct str *out)
+{
+	int digits = row->unit[0] == 's' ? 3 : 0;
+
+	str_printf(out, " %14.*f %-1s", digits, row->value, row->unit);
+	if (!isnan(row->error))
+		str_printf(out, " +- %.*f", digits, row->error);
+	if (!isnan(row->share))
+		str_printf(out, " %7.1f%%", 100 * row->share);
+}
+
+static void text_view(const struct topdown_job *job, const char *missing, const struct view *a,
+		      const struct view *b, struct str *out)
+{
+	if (!job->header_done && job->side_count == 2)
+		str_printf(out, "\n  A: %s\n  B: %s\n", str_text(&job->sides[0].title),
+			   str_text(&job->sides[1].title));
+	else if (!job->header_done)
+		str_printf(out, "\n  %s\n", str_text(&job->sides[0].title));
+	if (!job->header_done)
+		str_printf(out,
+			   "\n  No top-down tree: %s.\n  What the kernel accounts for instead:\n",
+			   missing);
+	if (job->options.interval_ns)
+		str_printf(out, "\n  at %.3f s\n", (double)job->time_ns / 1e9);
+	str_putc(out, '\n');
+	for (size_t i = 0; i < a->len; i++) {
+		str_printf(out, "    %-28s", a->rows[i].name);
+		text_value(&a->rows[i], out);
+		if (b && i < b->len) {
+			str_puts(out, "   |");
+			text_value(&b->rows[i], out);
+		}
+		while (out->len && out->data[out->len - 1] == ' ')
+			out->data[--out->len] = '\0';
+		str_putc(out, '\n');
+	}
+}
+
+static void show(struct topdown_job *job, const char *missing, const struct view *a,
+		 const struct view *b)
 {
 	struct str out = {0};
 
 	if (job->options.json) {
-		json_document(&job->json, "topdown");
-		json_text(&job->json, "cpu_model", job->cpu_model);
-		json_text(&job->json, "formula_set", NULL);
-		json_text(&job->json, "missing", missing);
-		json_array(&job->json, "nodes");
-		json_end_array(&job->json);
-		json_null(&job->json, "cpi");
-		json_array(&job->json, "cpi_stack");
-		json_end_array(&job->json);
-		json_array(&job->json, "software");
-		for (size_t i = 0; i < len; i++) {
-			json_object(&job->json, NULL);
-			json_text(&job->json, "name", rows[i].name);
-			json_text(&job->json, "unit", rows[i].unit);
-			json_double(&job->json, "value", rows[i].value);
-			json_double(&job->json, "value_share", rows[i].share);
-			json_end_object(&job->json);
-		}
-		json_end_array(&job->json);
-		json_end_object(&job->json);
-		str_puts(&out, str_text(&job->json.out));
+		show_json(job, missing, a, b);
 	} else if (job->options.csv) {
-		str_puts(&out, "name,unit,value,value_share\n");
-		for (size_t i = 0; i < len; i++) {
-			str_printf(&out, "%s,%s,%.9g,", rows[i].name, rows[i].unit, rows[i].value);
-			if (!isnan(rows[i].share))
-				str_printf(&out, "%.6g", rows[i].share);
-			str_putc(&out, '\n');
-		}
+		if (!job->header_done)
+			str_puts(&out, "time_ns,name,unit,value,stderr,value_share,side\n");
+		csv_view(job, a, b ? "a" : "", &out);
+		if (b)
+			csv_view(job, b, "b", &out);
 	} else {
-		str_printf(&out,
-			   "\n  %s\n\n  No top-down tree: %s.\n  What the kernel accounts for "
-			   "instead:\n\n",
-			   str_text(&job->title), missing);
-		for (size_t i = 0; i < len; i++) {
-			str_printf(&out, "    %-28s %14.*f %-8s", rows[i].name,
-				   rows[i].unit[0] == 's' ? 3 : 0, rows[i].value, rows[i].unit);
-			if (!isnan(rows[i].share))
-				str_printf(&out, " %5.1f%%", 100 * rows[i].share);
-			while (out.len && out.data[out.len - 1] == ' ')
-				out.data[--out.len] = '\0';
-			str_putc(&out, '\n');
-		}
+		text_view(job, missing, a, b, &out);
 	}
-	cmd_write_stdout(job->self, str_text(&out), out.len);
+	job->header_done = true;
+	if (out.len)
+		cmd_write_stdout(job->self, str_text(&out), out.len);
 	str_fini(&out);
 }
 
-static int command_view(struct topdown_job *job, const char *missing, struct err *err)
-{
-	struct accounts before = machine_accounts(), after;
-	struct workload work;
-	sigset_t set;
-	double wall, user, sys, ticks = (double)sysconf(_SC_CLK_TCK);
-	int r;
+/* --- watching -------------------------------------------------------------------------------- */
 
-	r = workload_start(&work, job->argv, err);
+static bool is_over(const struct watch *w, bool interrupted)
+{
+	return w->work.pid > 0 ? w->work.ended : interrupted || topdown_target_ended(w->job);
+}
+
+static bool read_signals(struct watch *w)
+{
+	struct signalfd_siginfo info;
+	bool interrupted = false;
+
+	while (read(w->signals, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			continue;
+		interrupted = true;
+		if (w->work.pid > 0 && info.ssi_signo != SIGINT) /* the terminal tells it of ^C */
+			workload_kill(&w->work, (int)info.ssi_signo);
+	}
+	return interrupted;
+}
+
+/* Reaps the command. As long as it is not reaped the kernel still tells how long it had waited. */
+static void reap(struct watch *w, bool block)
+{
+	CLEANUP_FREE char *text = NULL;
+	siginfo_t info = {0};
+	double on, waited;
+	char path[64];
+	size_t size;
+
+	if (w->work.pid == 0 || w->work.ended)
+		return;
+	if (waitid(P_PID, (id_t)w->work.pid, &info, WEXITED | WNOWAIT | (block ? 0 : WNOHANG)) ==
+		    0 &&
+	    info.si_pid == w->work.pid) {
+		snprintf(path, sizeof(path), "/proc/%d/schedstat", w->work.pid);
+		if (file_read(path, 256, &text, &size, NULL) == 0 &&
+		    sscanf(text, "%lf %lf", &on, &waited) == 2)
+			w->waited = waited / 1e9;
+	}
+	workload_reap(&w->work, block);
+}
+
+/* Until the command ends, the processes do, the time is over, or Ctrl-C; with a view an interval.
+ */
+static void wait_for_end(struct watch *w, struct accounts *last)
+{
+	const struct topdown_options *o = &w->job->options;
+	uint64_t start = clock_monotonic_ns(), shown = 0;
+	uint64_t next = o->interval_ns ? start + o->interval_ns : UINT64_MAX;
+	uint64_t stop = o->duration_ns ? start + o->duration_ns : UINT64_MAX;
+	struct accounts before = *last;
+	bool interrupted = false, stopping = false;
+
+	reap(w, false);
+	while (!stopping && !is_over(w, interrupted)) {
+		uint64_t now = clock_monotonic_ns(), due = MIN(next, stop), left;
+		struct pollfd fd = {w->signals, POLLIN, 0};
+		struct timespec wait;
+
+		if (w->work.pid == 0)
+			due = MIN(due, now + 100 * NSEC_PER_MSEC);
+		left = due > now ? MIN(due - now, 3600 * NSEC_PER_SEC) : 0;
+		wait = (struct timespec){(time_t)(left / NSEC_PER_SEC),
+					 (long)(left % NSEC_PER_SEC)};
+		if (ppoll(&fd, 1, &wait, NULL) > 0)
+			interrupted |= read_signals(w);
+		now = clock_monotonic_ns();
+		w->job->time_ns = now - start;
+		if (now >= next) {
+			struct accounts at = read_accounts(w), spent = difference(&before, &at);
+			struct view view = make_view(w, &spent);
+
+			show(w->job, w->missing, &view, NULL);
+			before = at;
+			next = now + o->interval_ns;
+			stopping |= o->interval_count && ++shown >= o->interval_count;
+		}
+		stopping |= now >= stop;
+		if (w->work.pid == 0 && !stopping)
+			*last = read_accounts(w); /* while the processes live */
+		reap(w, false);
+	}
+	if (w->work.pid > 0 && !w->work.ended) {
+		workload_kill(&w->work, SIGTERM);
+		w->work.stopped = true;
+		reap(w, true);
+	}
+}
+
+static void note_status(struct topdown_job *job, const struct workload *work)
+{
+	int status = WIFSIGNALED(work->status) ? 128 + WTERMSIG(work->status)
+					       : WEXITSTATUS(work->status);
+
+	if (!work->stopped && status)
+		job->exit_status = status;
+}
+
+/* One run of a command, or one watch of what runs. */
+static int watch_once(struct watch *w, struct accounts *ret, struct err *err)
+{
+	struct accounts start, last, end;
+	bool command = w->argv && !w->job->options.all_cpus && !w->job->options.pids;
+	int r = 0;
+
+	w->work = (struct workload){.release = -1};
+	w->waited = NAN;
+	if (!command)
+		start = read_accounts(w);
+	if (w->argv)
+		r = workload_start(&w->work, w->argv, err);
 	if (r < 0) {
-		job->exit_status = workload_exec_status(r);
+		w->job->exit_status = workload_exec_status(r);
 		return r;
 	}
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigprocmask(SIG_BLOCK, &set, NULL); /* the command has it too, and its end is awaited */
-	workload_reap(&work, true);
-	after = machine_accounts();
-	wall = (double)(work.end_ns - work.start_ns) / 1e9;
-	user = seconds(&work.usage.ru_utime);
-	sys = seconds(&work.usage.ru_stime);
-	{
-		struct row rows[] = {
-			{"elapsed", "s", wall, NAN},
-			{"on CPU, user", "s", user, user / wall},
-			{"on CPU, kernel", "s", sys, sys / wall},
-			{"off CPU (of one thread)", "s", MAX(wall - user - sys, 0.0),
-			 MAX(1 - (user + sys) / wall, 0.0)},
-			{"minor page faults", "", (double)work.usage.ru_minflt, NAN},
-			{"major page faults", "", (double)work.usage.ru_majflt, NAN},
-			{"switches, waiting", "", (double)work.usage.ru_nvcsw, NAN},
-			{"switches, preempted", "", (double)work.usage.ru_nivcsw, NAN},
-			{"stolen by the host", "s", (after.steal - before.steal) / ticks, NAN},
-		};
+	if (command)
+		start = read_accounts(w);
+	last = start;
+	wait_for_end(w, &last);
+	end = command || topdown_target_ended(w->job) ? last : read_accounts(w);
+	if (w->argv)
+		note_status(w->job, &w->work);
+	if (command) {
+		struct accounts machine = unknown_accounts();
 
-		show(job, missing, rows, ARRAY_LEN(rows) - (before.known && after.known ? 0 : 1));
+		read_machine(&machine);
+		*ret = command_accounts(&w->work, w->waited, MAX(machine.steal - start.steal, 0.0));
+	} else {
+		end.wall = (double)clock_monotonic_ns() / 1e9;
+		*ret = difference(&start, &end);
 	}
-	job->exit_status =
-		WIFSIGNALED(work.status) ? 128 + WTERMSIG(work.status) : WEXITSTATUS(work.status);
 	return 0;
 }
 
-/* The whole machine, for the time asked for or until Ctrl-C. */
-static int machine_view(struct topdown_job *job, const char *missing, struct err *err)
+static int watch_side(struct watch *w, struct topdown_side *side, struct view *ret, struct err *err)
 {
-	uint64_t ns = job->options.duration_ns ? job->options.duration_ns : NSEC_PER_SEC;
-	struct timespec wait = {(time_t)(ns / NSEC_PER_SEC), (long)(ns % NSEC_PER_SEC)};
-	struct accounts a = machine_accounts(), b;
-	double all, ticks = (double)sysconf(_SC_CLK_TCK);
+	size_t repeats = MAX(w->job->options.repeat, 1u), done = 0;
+	CLEANUP_FREE struct accounts *runs = calloc(repeats, sizeof(*runs));
+	int r = runs ? 0 : err_set(err, -ENOMEM, "out of memory");
 
-	nanosleep(&wait, NULL);
-	b = machine_accounts();
-	if (!a.known || !b.known)
-		return err_set(err, -ENOENT, "%s, and /proc/stat cannot be read", missing);
-	all = MAX(b.user + b.system + b.idle + b.steal - a.user - a.system - a.idle - a.steal, 1.0);
-	{
-		struct row rows[] = {
-			{"on CPU, user", "s", (b.user - a.user) / ticks, (b.user - a.user) / all},
-			{"on CPU, kernel", "s", (b.system - a.system) / ticks,
-			 (b.system - a.system) / all},
-			{"idle", "s", (b.idle - a.idle) / ticks, (b.idle - a.idle) / all},
-			{"stolen by the host", "s", (b.steal - a.steal) / ticks,
-			 (b.steal - a.steal) / all},
-		};
+	w->argv = side->argv;
+	topdown_target_title(w->job, side);
+	while (r == 0 && done < repeats) {
+		r = watch_once(w, &runs[done], err);
+		done++;
+	}
+	side->runs = (unsigned)done;
+	if (r == 0)
+		mean_of(w, runs, done, ret);
+	return r;
+}
 
-		show(job, missing, rows, ARRAY_LEN(rows));
+static int watch_all(struct topdown_job *job, const char *missing, struct err *err)
+{
+	struct watch w = {.job = job, .missing = missing, .signals = -1};
+	struct view views[2] = {{.len = 0}};
+	sigset_t set;
+	int r = 0;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	w.signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	for (unsigned s = 0; s < job->side_count && r == 0; s++)
+		r = watch_side(&w, &job->sides[s], &views[s], err);
+	close(w.signals);
+	if (r == 0 && (!job->options.interval_ns || !job->header_done))
+		show(job, missing, &views[0], job->side_count == 2 ? &views[1] : NULL);
+	return r;
+}
+
+/* The processes of -p exist? */
+static int check_processes(const struct topdown_job *job, struct err *err)
+{
+	CLEANUP_FREE char *list = job->options.pids ? strdup(job->options.pids) : NULL;
+	char *save = NULL;
+
+	for (char *word = list ? strtok_r(list, ",", &save) : NULL; word;
+	     word = strtok_r(NULL, ",", &save)) {
+		unsigned long long pid;
+
+		if (parse_u64(word, 10, &pid) < 0 || pid == 0 || pid > INT32_MAX)
+			return err_set(err, -EINVAL, "-p: '%s' is not a process number", word);
+		if (kill((pid_t)pid, 0) < 0 && errno == ESRCH)
+			return err_set(err, -ESRCH, "no process %llu", pid);
 	}
 	return 0;
 }
 
 int topdown_software(struct topdown_job *job, const char *missing, struct err *err)
 {
+	struct topdown_record record = {0};
 	char why[ERR_TEXT_BYTES];
+	struct str line = {0};
+	int r;
 
 	snprintf(why, sizeof(why), "%s", missing); /* it may stand in err */
 	if (job->options.explain || job->options.nodes)
 		return err_set(err, -ENOENT, "%.900s", why);
-	if (job->argv)
-		return command_view(job, why, err);
-	if (job->options.all_cpus)
-		return machine_view(job, why, err);
-	return err_set(err, -ENOENT, "%.900s", why);
+	r = check_processes(job, err);
+	if (r == 0)
+		r = watch_all(job, why, err);
+	if (r < 0)
+		return r;
+	if (job->options.json)
+		return topdown_show_end(job) == EXIT_DONE ? 0 : -EPIPE;
+	if (!job->options.csv && !job->options.interval_ns && job->side_count == 1 &&
+	    topdown_record_line(job, &job->sides[0], &record) == 0) {
+		str_puts(&line, "\n  Find the code: ");
+		topdown_record_text(&record, &line);
+		str_putc(&line, '\n');
+		cmd_write_stdout(job->self, str_text(&line), line.len);
+	}
+	topdown_record_fini(&record);
+	str_fini(&line);
+	return 0;
 }

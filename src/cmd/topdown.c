@@ -24,8 +24,15 @@ static const struct option_spec topdown_specs[] = {
 		 "Running processes, with all their threads."),
 	OPT_FLAG('a', "all-cpus", struct topdown_options, all_cpus,
 		 "The whole machine, until the command, --duration or Ctrl-C ends it."),
+	OPT_FLAG(0, "per-core", struct topdown_options, per_core,
+		 "With -a: a tree for each core, its hardware threads together."),
+	OPT_FLAG(0, "per-thread", struct topdown_options, per_thread,
+		 "With -p: a tree for each thread; with -a: for each hardware thread (CPU)."),
 	OPT_DURATION('d', "duration", "TIME", struct topdown_options, duration_ns, NSEC_PER_SEC,
 		     "Stop after this time (5, 500ms)."),
+	OPT_U64('r', "repeat", "N", struct topdown_options, repeat,
+		"Run the command N times: values from the sum of the counts, errors from how the "
+		"runs differ."),
 	OPT_DURATION('I', "interval-print", "MS", struct topdown_options, interval_ns,
 		     NSEC_PER_MSEC, "A tree every so many milliseconds."),
 	OPT_U64(0, "interval-count", "N", struct topdown_options, interval_count,
@@ -34,7 +41,13 @@ static const struct option_spec topdown_specs[] = {
 		 "Run the command again for events that do not fit the counters at once: nothing "
 		 "is estimated."),
 	OPT_HEADING("How deep"),
-	OPT_U64('l', "level", "N", struct topdown_options, level, "Down to level N, everything."),
+	OPT_FLAG(0, "drill", struct topdown_options, drill,
+		 "Level 1, then only what lies below the mark, running the command again when the "
+		 "events of the next level do not fit together: the default for a command. With -a "
+		 "or "
+		 "-p it counts again for the same --duration."),
+	OPT_U64('l', "level", "N", struct topdown_options, level,
+		"Down to level N, everything; with --drill, no deeper than that."),
 	OPT_FLAG(0, "all", struct topdown_options, all, "Every node that the table has."),
 	OPT_TEXT(0, "nodes", "LIST", struct topdown_options, nodes,
 		 "Only these nodes, separated by commas; * and ? match."),
@@ -44,16 +57,82 @@ static const struct option_spec topdown_specs[] = {
 	OPT_FLAG(0, "cpi-stack", struct topdown_options, cpi_stack,
 		 "Cycles for each instruction, divided among base, front end, bad speculation, "
 		 "memory and core."),
-	OPT_TEXT(0, "vs", "FILE", struct topdown_options, vs,
-		 "With --import: the CPI stack beside that of a second file of the same core."),
+	OPT_TEXT(
+		0, "vs", "FILE", struct topdown_options, vs,
+		"With --import: beside the counts of a second file of the same core. Two commands: "
+		"-- A [ARG...] --vs B [ARG...]."),
+	OPT_FLAG(0, "run", struct topdown_options, run,
+		 "Then run the culprit record line that finds the code behind the mark, and show "
+		 "its report."),
 	OPT_FLAG('j', "json", struct topdown_options, json, "One JSON document."),
 	OPT_FLAG(0, "csv", struct topdown_options, csv, "CSV with a header."),
 	OPT_END,
 };
 
+static int check_import(const struct topdown_job *job, struct err *err)
+{
+	const struct topdown_options *o = &job->options;
+
+	if (!o->cpu)
+		return err_set(err, -EINVAL,
+			       "--import needs --cpu NAME, the core that the counts come from");
+	if (job->argv)
+		return err_set(err, -EINVAL, "--import evaluates a file and runs no command");
+	if (o->drill || o->repeat || o->no_multiplex || o->run || o->interval_ns)
+		return err_set(err, -EINVAL,
+			       "%s counts here; the counts of a file are what they are",
+			       o->drill          ? "--drill"
+			       : o->repeat       ? "--repeat"
+			       : o->no_multiplex ? "--no-multiplex"
+			       : o->run          ? "--run"
+						 : "-I");
+	return 0;
+}
+
+static int check_rows(const struct topdown_options *o, struct err *err)
+{
+	if (o->per_core && o->per_thread)
+		return err_set(err, -EINVAL, "--per-core and --per-thread exclude each other");
+	if (o->per_core && !o->all_cpus)
+		return err_set(err, -EINVAL, "--per-core needs -a");
+	if (o->per_thread && !o->all_cpus && !o->pids)
+		return err_set(err, -EINVAL, "--per-thread needs -p or -a");
+	return 0;
+}
+
+/* What asks for more than one run. */
+static int check_runs(const struct topdown_job *job, struct err *err)
+{
+	const struct topdown_options *o = &job->options;
+	bool command = job->argv && !o->all_cpus && !o->pids;
+
+	if (o->no_multiplex && (!command || o->interval_ns))
+		return err_set(err, -EINVAL, "--no-multiplex needs a command to run again");
+	if (o->repeat && (!command || o->interval_ns))
+		return err_set(err, -EINVAL, "--repeat needs a command to run again");
+	if (o->repeat > 1000)
+		return err_set(err, -EINVAL, "--repeat: at most 1000 runs");
+	if (o->drill &&
+	    (o->all || o->nodes || o->explain || o->interval_ns || o->per_core || o->per_thread))
+		return err_set(err, -EINVAL,
+			       "--drill chooses the nodes of one tree itself: it does not go with "
+			       "--all, --nodes, --explain, -I, --per-core or --per-thread");
+	if (o->drill && !job->argv && !o->duration_ns)
+		return err_set(err, -EINVAL,
+			       "--drill counts several times: it needs a command or --duration");
+	if (job->side_count == 2 && (!command || o->interval_ns || o->explain || o->run))
+		return err_set(err, -EINVAL,
+			       "--vs compares two commands: it does not go with -a, -p, -I, "
+			       "--explain or --run");
+	if (o->run && (o->json || o->csv || o->interval_ns))
+		return err_set(err, -EINVAL, "--run does not go with --json, --csv or -I");
+	return 0;
+}
+
 static int check_options(const struct topdown_job *job, struct err *err)
 {
 	const struct topdown_options *o = &job->options;
+	int r;
 
 	if (o->json && o->csv)
 		return err_set(err, -EINVAL, "--json and --csv exclude each other");
@@ -61,7 +140,11 @@ static int check_options(const struct topdown_job *job, struct err *err)
 		return err_set(err, -EINVAL,
 			       "--cpu is for recorded counts: it needs --import FILE");
 	if (o->vs && !o->import)
-		return err_set(err, -EINVAL, "--vs goes with --import");
+		return err_set(err, -EINVAL,
+			       "--vs FILE goes with --import; two commands: -- A [ARG...] --vs B "
+			       "[ARG...]");
+	if (o->vs && o->explain)
+		return err_set(err, -EINVAL, "--explain has no second side: leave --vs out");
 	if (!o->import && !job->argv && !o->all_cpus && !o->pids)
 		return err_set(err, -EINVAL,
 			       "say what to count: a command, -p, -a, or --cpu NAME --import FILE");
@@ -69,58 +152,54 @@ static int check_options(const struct topdown_job *job, struct err *err)
 		return err_set(err, -EINVAL, "-a and -p exclude each other");
 	if (o->interval_count && !o->interval_ns)
 		return err_set(err, -EINVAL, "--interval-count needs -I");
-	if (o->no_multiplex && (!job->argv || o->interval_ns || o->all_cpus || o->pids))
-		return err_set(err, -EINVAL, "--no-multiplex needs a command to run again");
-	if (!o->import)
-		return 0;
-	if (!o->cpu)
-		return err_set(err, -EINVAL,
-			       "--import needs --cpu NAME, the core that the counts come from");
-	if (o->vs && (!o->cpi_stack || o->json || o->csv))
-		return err_set(err, -EINVAL, "--vs goes with --cpi-stack, as text");
-	if (job->argv)
-		return err_set(err, -EINVAL, "--import evaluates a file and runs no command");
+	r = check_rows(o, err);
+	if (r < 0)
+		return r;
+	return o->import ? check_import(job, err) : check_runs(job, err);
+}
+
+/* "A a b --vs B c d": two commands. */
+static int split_commands(struct topdown_job *job, struct err *err)
+{
+	char **argv = job->argv;
+
+	job->sides[0].argv = argv;
+	job->side_count = job->options.vs ? 2 : 1;
+	for (size_t i = 0; argv && argv[i]; i++) {
+		if (strcmp(argv[i], "--vs") != 0)
+			continue;
+		argv[i] = NULL;
+		job->sides[1].argv = argv + i + 1;
+		job->side_count = 2;
+		if (i == 0 || !argv[i + 1])
+			return err_set(err, -EINVAL,
+				       "--vs stands between two commands: -- A [ARG...] --vs B "
+				       "[ARG...]");
+		break;
+	}
 	return 0;
 }
 
+/* The table that --cpu names: the one tree of recorded counts. */
 static int choose_table(struct topdown_job *job, struct err *err)
 {
+	struct topdown_tree *tree = &job->sides[0].trees[0];
 	const char *cpu = job->options.cpu;
+	int r;
 
-	job->table = topdown_table_find(cpu);
-	if (!job->table)
+	tree->table = topdown_table_find(cpu);
+	if (!tree->table)
 		return err_set(err, -ENOENT,
 			       "--cpu: no table for '%s'; see culprit topdown --list-cpus", cpu);
 	snprintf(job->cpu_model, sizeof(job->cpu_model), "%s", cpu);
-	return topdown_new(job->table, &job->topdown, err);
-}
-
-static int choose_nodes(struct topdown_job *job, struct err *err)
-{
-	CLEANUP_FREE char *list = NULL;
-	char *save = NULL;
-
-	if (job->options.explain && topdown_node_find(job->table, job->options.explain) < 0)
-		return err_set(err, -ENOENT, "--explain: %s has no node '%s'", job->table->set,
-			       job->options.explain);
-	if (!job->options.nodes)
-		return 0;
-	list = strdup(job->options.nodes);
-	job->chosen = calloc(job->table->node_count + 1, sizeof(*job->chosen));
-	if (!list || !job->chosen)
-		return err_set(err, -ENOMEM, "out of memory");
-	for (char *word = strtok_r(list, ", ", &save); word; word = strtok_r(NULL, ", ", &save)) {
-		bool found = false;
-
-		for (size_t i = 0; i < job->table->node_count; i++)
-			if (str_glob(word, job->table->nodes[i].name)) {
-				job->chosen[i] = found = true;
-			}
-		if (!found)
-			return err_set(err, -ENOENT, "--nodes: %s has no node '%s'",
-				       job->table->set, word);
-	}
-	return 0;
+	snprintf(tree->pmu_name, sizeof(tree->pmu_name), "%s", tree->table->pmu);
+	r = topdown_new(tree->table, &tree->topdown, err);
+	if (r < 0)
+		return r;
+	job->sides[0].tree_count = 1;
+	r = topdown_tree_choose(job, tree, err);
+	topdown_side_copy(&job->sides[0], &job->sides[1]);
+	return r;
 }
 
 static int list_cpus(const struct command *self)
@@ -135,72 +214,50 @@ static int list_cpus(const struct command *self)
 	return status;
 }
 
-static int evaluate_file(struct topdown_job *job, const char *path, struct topdown_counts *counts,
-			 struct topdown_result *ret, struct err *err)
+static int import_side(struct topdown_job *job, struct topdown_side *side, const char *path,
+		       struct err *err)
 {
-	struct topdown_inputs inputs;
+	struct topdown_tree *tree = &side->trees[0];
+	struct topdown_counts *counts;
 	int r;
 
-	counts->table = job->table;
+	if (topdown_tree_row(job, tree, "") < 0)
+		return err_set(err, -ENOMEM, "out of memory");
+	counts = &tree->rows.data[0].counts;
+	counts->by_run = false;
 	r = topdown_import(counts, path, err);
 	if (r < 0)
 		return r;
-	topdown_counts_inputs(counts, &inputs);
-	r = topdown_eval(job->topdown, &inputs, topdown_max_level(job), ret);
+	side->runs = 1;
+	str_printf(&side->title, "counts of %s", path);
+	if (counts->unknown)
+		str_printf(&job->notes, "%u line%s of other events not used: %s%s\n",
+			   counts->unknown, counts->unknown == 1 ? "" : "s", counts->first_unknown,
+			   counts->unknown == 1 ? "" : " ...");
+	r = topdown_side_evaluate(job, side);
 	return r < 0 ? err_set(err, r, "out of memory") : 0;
-}
-
-static int compare_stacks(struct topdown_job *job, const struct topdown_result *a, struct err *err)
-{
-	struct topdown_counts counts = {0};
-	struct topdown_result b = {0};
-	struct str out = {0};
-	int r = evaluate_file(job, job->options.vs, &counts, &b, err);
-
-	if (r == 0) {
-		topdown_cpi_text(job, a, &b, &out);
-		if (cmd_write_stdout(job->self, str_text(&out), out.len) != EXIT_DONE)
-			r = -EPIPE;
-	}
-	str_fini(&out);
-	topdown_result_fini(&b);
-	topdown_counts_fini(&counts);
-	return r;
 }
 
 static int run_import(struct topdown_job *job, struct err *err)
 {
-	struct topdown_result result = {0};
-	int r = evaluate_file(job, job->options.import, &job->counts, &result, err);
+	int r = choose_table(job, err);
 
+	if (r == 0)
+		r = import_side(job, &job->sides[0], job->options.import, err);
+	if (r == 0 && job->options.vs)
+		r = import_side(job, &job->sides[1], job->options.vs, err);
 	if (r < 0)
 		return r;
-	job->runs = 1;
-	str_printf(&job->title, "counts of %s", job->options.import);
-	if (job->counts.unknown)
-		str_printf(&job->notes, "%u line%s of other events not used: %s%s\n",
-			   job->counts.unknown, job->counts.unknown == 1 ? "" : "s",
-			   job->counts.first_unknown, job->counts.unknown == 1 ? "" : " ...");
-	if (job->options.vs)
-		r = compare_stacks(job, &result, err);
-	else if (job->options.explain)
-		r = topdown_explain(job, &result, err);
-	else
-		r = topdown_show(job, &result, err);
-	if (r == 0 && topdown_show_end(job) != EXIT_DONE)
-		r = -EPIPE;
-	topdown_result_fini(&result);
-	return r;
+	r = job->options.explain ? topdown_explain(job, err) : topdown_show(job, err);
+	return r == 0 && topdown_show_end(job) != EXIT_DONE ? -EPIPE : r;
 }
 
 static void fini(struct topdown_job *job)
 {
-	topdown_counts_fini(&job->counts);
-	topdown_free(job->topdown);
-	str_fini(&job->title);
+	topdown_side_fini(job, &job->sides[1]);
+	topdown_side_fini(job, &job->sides[0]);
 	str_fini(&job->notes);
 	str_fini(&job->json.out);
-	free(job->chosen);
 }
 
 int topdown_main(const struct command *self, const struct topdown_machine *machine, int argc,
@@ -208,25 +265,23 @@ int topdown_main(const struct command *self, const struct topdown_machine *machi
 {
 	struct topdown_job job = {.self = self, .machine = machine};
 	struct err err = {0};
-	int operand = options_parse(self, &job.options, argc, argv), r;
+	int operand = options_parse(self, &job.options, argc, argv), r, status;
 
 	if (job.options.list_cpus)
 		return list_cpus(self);
 	job.argv = operand < argc ? argv + operand : NULL;
-	r = check_options(&job, &err);
-	if (r == 0 && job.options.import)
-		r = choose_table(&job, &err);
-	else if (r == 0 &&
-		 topdown_detect(&job, &err) == 0) /* without a table err says what is missing */
-		r = topdown_new(job.table, &job.topdown, &err);
-	if (r == 0 && job.table)
-		r = choose_nodes(&job, &err);
+	r = split_commands(&job, &err);
+	if (r == 0)
+		r = check_options(&job, &err);
 	if (r == 0)
 		r = job.options.import ? run_import(&job, &err) : topdown_live(&job, &err);
 	if (r < 0 && r != -EPIPE)
 		cmd_fail(self, r, &err);
+	if (r == 0 && job.options.run)
+		r = topdown_record_run(&job);
+	status = r < 0 && job.exit_status == 0 ? EXIT_FAILED : job.exit_status;
 	fini(&job);
-	return r < 0 && job.exit_status == 0 ? EXIT_FAILED : job.exit_status;
+	return status;
 }
 
 static int topdown_run(const struct command *self, int argc, char **argv)

@@ -33,8 +33,8 @@ bool trial_group_fits(const struct trial *t, const unsigned *members, unsigned l
 /* The same, for counters that another user holds at the moment: waits some turns of the kernel, up
  * to 20 ms. */
 bool trial_group_gets_turns(const struct trial *t, const unsigned *members, unsigned len);
-/* Opens all these events at once, each on its own. Those that cannot be opened get their status;
- * the rest tells whether everything fits together. At most TRIAL_MAX are tried. */
+/* Opens all these events at once, groups of the user's as such. Those that cannot be opened get
+ * their status; the rest tells whether everything fits together. At most TRIAL_MAX are tried. */
 bool trial_all_fit(const struct trial *t, const unsigned *members, unsigned len);
 
 #define TRIAL_MAX (4 * COUNT_GROUP_MAX)

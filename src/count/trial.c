@@ -17,8 +17,9 @@
 
 #define TRIAL_NS \
 	4000 /* long against the kernel's own scheduling of a group, short against a tick */
-#define TURN_NS (20 * NSEC_PER_MSEC) /* some turns of the kernel: an event that competes gets one \
-				      */
+#define TURN_NS                                                                           \
+	(20 * NSEC_PER_MSEC) /* some turns of the kernel: an event that competes gets one \
+			      */
 #define TRIES    3
 #define FREE_MAX 32
 
@@ -108,25 +109,50 @@ bool trial_group_gets_turns(const struct trial *t, const unsigned *members, unsi
 	return ran;
 }
 
+/* The leader among those that are open of the user's group that the i-th is of; -1: none. */
+static int open_leader(const struct trial *t, const unsigned *members, const int *fds, unsigned i)
+{
+	int group = t->set->events.data[members[i]].user_group;
+
+	for (unsigned k = 0; k < i && group >= 0; k++)
+		if (fds[k] >= 0 && t->set->events.data[members[k]].user_group == group)
+			return fds[k];
+	return -1;
+}
+
+/* As part of its group, since PERF_METRICS exist only behind their leader; on its own when the
+ * group takes no more. */
+static int open_one(const struct trial *t, unsigned member, int leader)
+{
+	struct perf_event_attr attr = count_open_attr(&t->set->events.data[member]);
+	int r;
+
+	attr.disabled = 0;
+	r = leader >= 0 ? t->ops->open(t->ctx, &attr, 0, -1, leader, 0) : -EINVAL;
+	return r >= 0 ? r : t->ops->open(t->ctx, &attr, 0, -1, -1, 0);
+}
+
 /* One try of trial_all_fit(): how the least lucky of the events ran. */
 static enum trial_run all_run(const struct trial *t, const unsigned *members, unsigned len)
 {
 	int fds[TRIAL_MAX];
-	unsigned failed;
 	enum trial_run least = TRIAL_ALWAYS;
 
 	for (unsigned i = 0; i < len; i++) {
 		struct count_event *event = &t->set->events.data[members[i]];
-		int r = -1;
+		int leader, r;
 
 		fds[i] = -1;
 		if (event->status < 0)
 			continue;
+		leader = open_leader(t, members, fds, i);
 		do
-			r = trial_open(t, &members[i], 1, false, true, &fds[i], &failed);
+			r = open_one(t, members[i], leader);
 		while (r < 0 && count_event_to_user(event, r));
 		if (r < 0)
 			count_event_fail(event, r);
+		else
+			fds[i] = r;
 	}
 	trial_wait(t);
 	for (unsigned i = 0; i < len; i++)

@@ -363,7 +363,7 @@ static bool over(const struct topdown_value *node, double threshold)
 	return node->value.state <= EXPR_ESTIMATED && node->value.value - margin > threshold;
 }
 
-static void mark(struct topdown *t, struct topdown_result *result, unsigned max_level)
+void topdown_mark(struct topdown *t, struct topdown_result *result, unsigned max_level)
 {
 	const struct topdown_table *table = t->table;
 	int at = -1;
@@ -372,6 +372,7 @@ static void mark(struct topdown *t, struct topdown_result *result, unsigned max_
 		const struct topdown_node *node = &table->nodes[i];
 		struct topdown_value *v = &result->nodes[i];
 
+		v->bottleneck = false;
 		v->holds = (node->parent < 0 || result->nodes[node->parent].holds) &&
 			   v->value.state <= EXPR_ESTIMATED &&
 			   (over(v, node->over) ||
@@ -434,7 +435,7 @@ int topdown_eval(struct topdown *t, const struct topdown_inputs *inputs, unsigne
 	refuse_impossible(t, &result);
 	check_sum(t, &result);
 	check_metrics(t, &result);
-	mark(t, &result, max_level);
+	topdown_mark(t, &result, max_level);
 	t->inputs = NULL;
 	*ret = result;
 	return 0;

@@ -130,6 +130,8 @@ void topdown_events(struct topdown *topdown, const bool *nodes, bool smt_on, boo
  */
 int topdown_eval(struct topdown *topdown, const struct topdown_inputs *inputs, unsigned max_level,
 		 struct topdown_result *ret);
+/* Marks again, after errors were changed (repeated runs). */
+void topdown_mark(struct topdown *topdown, struct topdown_result *result, unsigned max_level);
 void topdown_result_fini(struct topdown_result *result);
 
 /* 0 to 1, for display: what is slightly out of range by noise is put to the edge. */

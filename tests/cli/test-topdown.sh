@@ -106,7 +106,12 @@ else
 fi
 sed 's/^cycles .*/cycles 20000000000/' "$HERE/icl.counts" >slower
 check_match "--vs: two stacks" '\(\+100\.0%\)' topdown --cpu icl --import "$HERE/icl.counts" --cpi-stack --vs slower
-check_fails "--vs wants --cpi-stack" 'goes with --cpi-stack' topdown --cpu icl --import "$HERE/icl.counts" --vs slower
+check_match "--vs: two trees, marks of both" 'Memory_Bound .*\+0\.0 slots +<== A B' topdown --cpu icl --import "$HERE/icl.counts" --vs slower
+topdown --cpu icl --import "$HERE/icl.counts" --vs slower --json >vs.json
+have jq && check "--vs: both sides in JSON" jq -e '[.trees[].side] == ["a", "b"] and .trees[1].cpi == 2 * .trees[0].cpi' vs.json
+check_match "--vs: both sides in CSV" '^0,memory_bound,.*,b,,$' topdown --cpu icl --import "$HERE/icl.counts" --vs slower --csv
+check_fails "--vs FILE is for recorded counts" 'goes with --import' topdown --vs slower -- true
+check_fails "--vs has no --explain" 'no second side' topdown --cpu icl --import "$HERE/icl.counts" --vs slower --explain retiring
 expect "--csv: a header and a row for each node" 13 "$(topdown --cpu icl --import "$HERE/icl.counts" --csv | wc -l)"
 check_match "--csv: the values" '^0,backend_bound,,1,slots,0\.73' topdown --cpu icl --import "$HERE/icl.counts" --csv
 check_fails "--csv and -j exclude each other" 'exclude' topdown --cpu icl --import "$HERE/icl.counts" --csv -j
@@ -139,6 +144,27 @@ check_match "-p" "$either|no counters of the core|no table|no top-down events|no
 check_fails "--pid: no such process" 'no process 2147483646' topdown --pid 2147483646
 check_match "--json without counters has keys all the same" '"cpi_stack"' topdown --json -- true
 check_match "--csv" '^(time_ns|name),' topdown --csv -- true
+check_match "--drill" "$either" topdown --drill -l 1 -- true
+check_match "-r" "$either" topdown -r 3 -- true
+check_match "--repeat --json" '"repeats": 2' topdown --repeat 2 --json -- true
+check_match "two commands beside each other" '^  B: sleep 0$' topdown -- true --vs sleep 0
+check_match "--cpi-stack of two commands" '^  A: true$' topdown --cpi-stack -- true --vs sleep 0
+check_match "-a --per-core" "$either" topdown -a --per-core -d 100ms
+check_match "-a --per-thread" "$either" topdown -a --per-thread -d 100ms
+check_match "-I and -p" 'at 0\.[0-9]+ s|no counter can' topdown -I 50 --interval-count 1 -p $$
+check_match "-I --json: a document with intervals" '"intervals"' topdown -I 50 --interval-count 2 --json -a
+check_match "--run records and shows the report" '^culprit record .*-- ' topdown --run -- sh -c 'i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done'
+check "--run leaves the recording" test -s perf.data
+check_fails "--run has no --json" 'does not go with' topdown --run --json -- true
+check_fails "--per-core needs -a" 'needs -a' topdown --per-core -- true
+check_fails "--per-thread needs -p or -a" 'needs -p or -a' topdown --per-thread -- true
+check_fails "--per-core and --per-thread" 'exclude' topdown -a --per-core --per-thread
+check_fails "--repeat needs a command" 'needs a command' topdown -r 2 -a
+check_fails "--drill and --all" 'chooses the nodes' topdown --drill --all -- true
+check_fails "--drill needs something to count again" 'a command or --duration' topdown --drill -a
+check_fails "--vs without a second command" 'between two commands' topdown -- true --vs
+check_fails "--vs and -a" 'two commands' topdown -a -- true --vs true
+check_fails "--drill and a file" 'are what they are' topdown --cpu spr --import spr --drill
 check_status "a command that does not exist" 127 "$CULPRIT" topdown -- ./nowhere
 check_fails "nothing to count" 'say what to count' topdown
 check_fails "--cpu is for files" 'needs --import' topdown --cpu spr -- true

@@ -12,7 +12,8 @@ struct collected {
 	bool have[TOPDOWN_EVENTS_MAX];
 };
 
-static int collect(void *ctx, unsigned event, const struct expr_value *value)
+static int collect(void *ctx, unsigned event, const struct expr_value *value,
+		   const struct count_value *counted)
 {
 	struct collected *c = ctx;
 
@@ -65,8 +66,9 @@ static struct topdown_result run(struct fake_pmu *pmu, const char *cpu, unsigned
 	EXPECT_INT(topdown_new(table, &topdown, NULL), 0);
 	topdown_events(topdown, first, false, false, together);
 	topdown_events(topdown, nodes, false, level > 1, wanted);
-	EXPECT_INT(topdown_set_init(ts, table, wanted, together, 4, false), 0);
-	EXPECT_INT(count_plan(&ts->set, &fake_ops, pmu, &plan), 0);
+	EXPECT_INT(topdown_set_init(ts, table, wanted, together, &(struct topdown_pmu){.type = 4}),
+		   0);
+	EXPECT_INT(topdown_set_plan(ts, &fake_ops, pmu, &plan, true), 0);
 	EXPECT_INT(count_session_open(&ts->set, &fake_ops, pmu, &place, 1, 1, &how, &session, NULL),
 		   0);
 	count_session_enable(session);

@@ -1,0 +1,216 @@
+/* One node explained: its formula with the numbers in it. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "cmd/topdown.h"
+#include "view/text.h"
+
+struct explain {
+	const struct topdown_table *table;
+	const struct topdown_inputs *inputs;
+	const struct topdown_result *result;
+	struct str *out;
+	int section; /* whose counts the node was evaluated from */
+	VEC(const char *) seen;
+};
+
+static void explain_formula(struct explain *e, const char *formula);
+
+/* Formulas for reading have no backslashes. */
+static void put_formula(struct str *out, const char *formula)
+{
+	for (; *formula; formula++)
+		if (*formula != '\\')
+			str_putc(out, *formula);
+	str_putc(out, '\n');
+}
+
+static void explain_name(void *ctx, const char *name)
+{
+	struct explain *e = ctx;
+	const struct topdown_table *table = e->table;
+	int event = topdown_event_find(table, name), node = topdown_node_find(table, name);
+
+	vec_for_each(&e->seen, seen)
+		if (strcmp(*seen, name) == 0)
+			return;
+	if (vec_push(&e->seen, name) < 0)
+		return;
+	if (event >= 0) {
+		struct expr_value v = expr_missing(EXPR_NOT_COUNTED, "%s was not counted", name);
+
+		e->inputs->count(e->inputs->ctx, (unsigned)event, e->section, &v);
+		str_printf(e->out, "    %-46s ", table->events[event].title);
+		if (expr_has_number(&v))
+			str_printf(e->out, "%18.0f", v.value);
+		else
+			str_printf(e->out, "%18s", "-");
+		str_printf(e->out, "  %s%s%s\n", expr_state_name(v.state), v.reason[0] ? ": " : "",
+			   v.reason);
+		return;
+	}
+	for (size_t i = 0; i < table->let_count; i++)
+		if (strcmp(table->lets[i].name, name) == 0) {
+			str_printf(e->out, "    %-46s = ", name);
+			put_formula(e->out, table->lets[i].formula);
+			explain_formula(e, table->lets[i].formula);
+			return;
+		}
+	if (node >= 0) {
+		const struct topdown_value *v = &e->result->nodes[node];
+
+		str_printf(e->out, "    %-46s ", table->nodes[node].title);
+		if (expr_has_number(&v->value))
+			str_printf(e->out, "%17.2f%%", 100 * v->value.value);
+		else
+			str_printf(e->out, "%18s", "-");
+		str_printf(e->out, "  %s, a node: --explain %s\n", expr_state_name(v->value.state),
+			   table->nodes[node].title);
+	}
+}
+
+static void explain_formula(struct explain *e, const char *formula)
+{
+	struct expr *expr;
+
+	if (expr_parse(formula, &expr, NULL) < 0)
+		return;
+	/* names live as long as the expression: keep copies of none, compare while it lives */
+	size_t before = e->seen.len;
+
+	expr_names(expr, explain_name, e);
+	for (size_t i = before; i < e->seen.len; i++) {
+		int event = topdown_event_find(e->table, e->seen.data[i]);
+		int node = topdown_node_find(e->table, e->seen.data[i]);
+
+		if (event >= 0)
+			e->seen.data[i] = e->table->events[event].name;
+		else if (node >= 0)
+			e->seen.data[i] = e->table->nodes[node].name;
+		else
+			for (size_t l = 0; l < e->table->let_count; l++)
+				if (strcmp(e->seen.data[i], e->table->lets[l].name) == 0)
+					e->seen.data[i] = e->table->lets[l].name;
+	}
+	expr_free(expr);
+}
+
+static int section_of(const struct topdown_table *table, size_t node,
+		      const struct topdown_inputs *inputs)
+{
+	bool *wanted = calloc(table->event_count + 1, sizeof(*wanted));
+	unsigned *events = calloc(table->event_count + 1, sizeof(*events));
+	int section = -1;
+	size_t len = 0;
+
+	if (wanted && events) {
+		topdown_node_inputs(table, node, wanted);
+		for (size_t i = 0; i < table->event_count; i++)
+			if (wanted[i])
+				events[len++] = (unsigned)i;
+		section = inputs->section(inputs->ctx, events, len);
+	}
+	free(wanted);
+	free(events);
+	return section;
+}
+
+static void explain_row(const struct topdown_job *job, const struct topdown_tree *tree,
+			struct topdown_row *row, struct str *out)
+{
+	int index = topdown_node_find(tree->table, job->options.explain);
+	const struct topdown_node *node = &tree->table->nodes[index];
+	const struct topdown_value *v = &row->result.nodes[index];
+	struct topdown_inputs inputs;
+	struct explain e = {tree->table, &inputs, &row->result, out, -1, {0}};
+
+	topdown_counts_inputs(&row->counts, &inputs);
+	e.section = section_of(tree->table, (size_t)index, &inputs);
+	str_printf(out, "\n  %s: %s\n  What helps: %s\n\n", node->title, node->means, node->helps);
+	if (tree->label[0] || row->label[0]) {
+		str_puts(out, "  ");
+		text_clean(out, row->label, strlen(row->label));
+		str_printf(out, "%s%s\n", row->label[0] && tree->label[0] ? ", " : "", tree->label);
+	}
+	str_printf(out, "  formula (%s, share of %s):\n    ", tree->table->set,
+		   topdown_unit_words[node->unit]);
+	put_formula(out, node->formula);
+	str_puts(out, "\n  from:\n");
+	explain_formula(&e, node->formula);
+	str_puts(out, "\n  value: ");
+	if (expr_has_number(&v->value))
+		str_printf(out, "%.2f%%", 100 * v->value.value);
+	else
+		str_puts(out, "none");
+	if (!isnan(v->stderr_))
+		str_printf(out, " +- %.2f", 100 * v->stderr_);
+	str_printf(out, ", %s%s%s\n", expr_state_name(v->value.state),
+		   v->value.reason[0] ? ": " : "", v->value.reason);
+	str_printf(out, "  threshold: over %g%%%s", 100 * node->over,
+		   node->parent < 0 ? "" : ", below parents over theirs");
+	if (node->or_node >= 0)
+		str_printf(out, ", or %s over %g%%", tree->table->nodes[node->or_node].title,
+			   100 * node->or_over);
+	str_printf(out, ": %s\n", v->holds ? "holds" : "does not hold");
+	vec_fini(&e.seen);
+}
+
+int topdown_explain(struct topdown_job *job, struct err *err)
+{
+	struct str out = {0};
+	int r;
+
+	if (job->options.json || job->options.csv) /* every node has its formula and inputs there */
+		return topdown_show(job, err);
+	for (unsigned t = 0; t < job->sides[0].tree_count; t++)
+		vec_for_each(&job->sides[0].trees[t].rows, row)
+			if (row->result.nodes)
+				explain_row(job, &job->sides[0].trees[t], row, &out);
+	r = str_status(&out);
+	if (r == 0 && cmd_write_stdout(job->self, str_text(&out), out.len) != EXIT_DONE)
+		r = -EPIPE;
+	str_fini(&out);
+	return r < 0 && r != -EPIPE ? err_set(err, r, "out of memory") : r;
+}
+
+/* --- inputs of a node ------------------------------------------------------------------------ */
+
+struct gather {
+	const struct topdown_table *table;
+	bool *events;
+};
+
+static void gather_formula(struct gather *g, const char *formula);
+
+static void gather_name(void *ctx, const char *name)
+{
+	struct gather *g = ctx;
+	int event = topdown_event_find(g->table, name);
+
+	if (event >= 0)
+		g->events[event] = true;
+	for (size_t i = 0; event < 0 && i < g->table->let_count; i++)
+		if (strcmp(g->table->lets[i].name, name) == 0)
+			gather_formula(g, g->table->lets[i].formula);
+}
+
+static void gather_formula(struct gather *g, const char *formula)
+{
+	struct expr *expr;
+
+	if (expr_parse(formula, &expr, NULL) < 0)
+		return;
+	expr_names(expr, gather_name, g);
+	expr_free(expr);
+}
+
+void topdown_node_inputs(const struct topdown_table *table, size_t node, bool *events)
+{
+	struct gather g = {table, events};
+
+	memset(events, 0, table->event_count * sizeof(*events));
+	gather_formula(&g, table->nodes[node].formula);
+}

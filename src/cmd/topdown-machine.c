@@ -1,0 +1,289 @@
+/*
+ * The trees of this machine: one for each core PMU, with the table of its cores. Cores without a
+ * table get the cycle accounting that the kernel's own events allow.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "cmd/topdown.h"
+
+#define DEVICES "/sys/bus/event_source/devices"
+
+/* Sorted by name, as topdown_event_find() wants it. */
+static const struct topdown_event generic_events[] = {
+	{"branch-misses", "branch-misses", PERF_COUNT_HW_BRANCH_MISSES, 0},
+	{"branches", "branches", PERF_COUNT_HW_BRANCH_INSTRUCTIONS, 0},
+	{"cycles", "cycles", PERF_COUNT_HW_CPU_CYCLES, 0},
+	{"instructions", "instructions", PERF_COUNT_HW_INSTRUCTIONS, 0},
+	{"stalled-cycles-backend", "stalled-cycles-backend", PERF_COUNT_HW_STALLED_CYCLES_BACKEND,
+	 0},
+	{"stalled-cycles-frontend", "stalled-cycles-frontend",
+	 PERF_COUNT_HW_STALLED_CYCLES_FRONTEND, 0},
+};
+
+static const struct topdown_let generic_lets[] = {
+	{"CYCLES", "cycles"},
+	{"INSTRUCTIONS", "instructions"},
+};
+
+static const struct topdown_node generic_nodes[] = {
+	{"frontend_stalled", "Frontend_Stalled", "stalled\\-cycles\\-frontend / CYCLES", -1, 1,
+	 TOPDOWN_CLOCKS, 0.15, -1, 0, false,
+	 "Share of cycles in which nothing was sent on because fetch had nothing.",
+	 "Code layout and size (PGO, BOLT), huge pages for code, predictable branches."},
+	{"backend_stalled", "Backend_Stalled", "stalled\\-cycles\\-backend / CYCLES", -1, 1,
+	 TOPDOWN_CLOCKS, 0.20, -1, 0, false,
+	 "Share of cycles in which nothing was sent on because the core had no room.",
+	 "Better data locality, shorter dependency chains."},
+	{"branch_mispredict_rate", "Branch_Mispredict_Rate", "branch\\-misses / branches", -1, 1,
+	 TOPDOWN_EVENTS, 0.02, -1, 0, false, "Share of branches guessed wrong.",
+	 "Sort data, use masks or conditional moves."},
+};
+
+const struct topdown_table topdown_generic_table = {
+	.set = "cycle accounting by the kernel's events",
+	.cpus = "",
+	.pmu = "cpu",
+	.vendor = TOPDOWN_AMD, /* no PERF_METRICS */
+	.width = 1,
+	.own_thresholds = true,
+	.events = generic_events,
+	.event_count = ARRAY_LEN(generic_events),
+	.lets = generic_lets,
+	.let_count = ARRAY_LEN(generic_lets),
+	.nodes = generic_nodes,
+	.node_count = ARRAY_LEN(generic_nodes),
+};
+
+struct core_pmu {
+	char name[48];
+	unsigned type;
+	bool has_cpus;
+	struct cpuset cpus;
+};
+
+static bool read_pmu(const struct host *host, const char *name, struct core_pmu *ret)
+{
+	CLEANUP_FREE char *text = NULL;
+	struct host_number type;
+	char path[128];
+	size_t size;
+
+	snprintf(path, sizeof(path), DEVICES "/%.47s/type", name);
+	type = host_number(host, path);
+	if (!type.known || type.value < 0 || strlen(name) >= sizeof(ret->name))
+		return false;
+	*ret = (struct core_pmu){.type = (unsigned)type.value};
+	snprintf(ret->name, sizeof(ret->name), "%s", name);
+	snprintf(path, sizeof(path), DEVICES "/%.47s/cpus", name);
+	if (host_read(host, path, 1 << 16, &text, &size, NULL) == 0)
+		ret->has_cpus =
+			cpuset_parse(text, &ret->cpus, NULL) == 0 && cpuset_count(&ret->cpus) > 0;
+	return true;
+}
+
+static int by_type(const void *a, const void *b)
+{
+	unsigned x = ((const struct core_pmu *)a)->type, y = ((const struct core_pmu *)b)->type;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The core PMUs: cpu_core and cpu_atom, or cpu; Arm's are armv8_... and armv9_... */
+static unsigned find_pmus(const struct host *host, struct core_pmu *pmus)
+{
+	static const char *const names[] = {"cpu_core", "cpu_atom", "cpu"};
+	char path[300];
+	struct dirent *entry;
+	unsigned len = 0;
+	DIR *dir;
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if ((i < 2 || len == 0) && read_pmu(host, names[i], &pmus[len]))
+			len++;
+	if (len > 0 || host_path(host, path, sizeof(path), DEVICES) < 0 || !(dir = opendir(path)))
+		return len;
+	while (len < TOPDOWN_TREES_MAX && (entry = readdir(dir)) != NULL)
+		if ((str_prefix(entry->d_name, "armv8_", NULL) ||
+		     str_prefix(entry->d_name, "armv9_", NULL)) &&
+		    read_pmu(host, entry->d_name, &pmus[len]))
+			len++;
+	closedir(dir);
+	qsort(pmus, len, sizeof(*pmus), by_type);
+	return len;
+}
+
+/* The name that --cpu has for the cores of a PMU, "" when none is known. */
+static void core_name(const struct host *host, const struct host_cpu_model *model,
+		      const struct core_pmu *pmu, bool several, char *name, size_t size)
+{
+	struct host_cpu_model own = *model;
+	char path[128];
+
+	if (model->vendor == CPU_VENDOR_ARM && several && pmu->has_cpus) {
+		struct host_number midr;
+
+		snprintf(path, sizeof(path),
+			 "/sys/devices/system/cpu/cpu%d/regs/identification/midr_el1",
+			 cpuset_next(&pmu->cpus, 0));
+		midr = host_number(host, path);
+		own.midr = midr.known ? (uint64_t)midr.value : 0;
+		own.uarch = midr.known ? host_cpu_uarch(&own) : NULL;
+	}
+	snprintf(name, size, "%s", own.uarch ? own.uarch : "");
+	if (strcmp(name, "n2") == 0 && (own.midr >> 20 & 0xf) == 0 && (own.midr & 0xf) < 3)
+		snprintf(name, size, "n2-r0p%u", (unsigned)(own.midr & 0xf)); /* the erratum */
+	if (strcmp(pmu->name, "cpu_atom") == 0 && strlen(name) > 2 &&
+	    strcmp(name + strlen(name) - 2, "-p") == 0)
+		name[strlen(name) - 1] = 'e';
+}
+
+static void label_tree(struct topdown_tree *tree)
+{
+	const char *kind = strcmp(tree->pmu_name, "cpu_core") == 0   ? "P-cores"
+			   : strcmp(tree->pmu_name, "cpu_atom") == 0 ? "E-cores"
+								     : "cores of";
+
+	snprintf(tree->label, sizeof(tree->label),
+		 strcmp(kind, "cores of") == 0 ? "%s %.36s" : "%s (%.36s)", kind, tree->pmu_name);
+}
+
+/*
+ * Arm kernels list the architected events that the core says it has; opening another one works and
+ * counts nothing. Numbers that no kernel lists are not known to be there or not.
+ */
+static int find_lacking(const struct host *host, struct topdown_tree *tree)
+{
+	char path[300], folder[256];
+	bool have[0x40] = {false};
+	struct dirent *entry;
+	DIR *dir;
+
+	snprintf(folder, sizeof(folder), DEVICES "/%.47s/events", tree->pmu_name);
+	if (tree->table->vendor != TOPDOWN_ARM ||
+	    host_path(host, path, sizeof(path), "%s", folder) < 0 || !(dir = opendir(path)))
+		return 0;
+	while ((entry = readdir(dir)) != NULL) {
+		struct host_text line;
+		unsigned long number;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%.230s/%.60s", folder, entry->d_name);
+		line = host_line(host, path);
+		if (!line.known || strncmp(line.value, "event=", 6) != 0)
+			continue;
+		number = strtoul(line.value + 6, NULL, 0);
+		if (number < ARRAY_LEN(have))
+			have[number] = true;
+	}
+	closedir(dir);
+	tree->lacking = calloc(tree->table->event_count + 1, sizeof(*tree->lacking));
+	if (!tree->lacking)
+		return -ENOMEM;
+	for (size_t i = 0; i < tree->table->event_count; i++) {
+		uint64_t number = tree->table->events[i].config;
+
+		tree->lacking[i] = have[0x11] && number < 0x38 && !have[number];
+	}
+	return 0;
+}
+
+/* The frequency of the time stamp counter, as the kernel tells it for reading clocks of events. */
+static struct expr_value tsc_frequency(const struct topdown_machine *machine)
+{
+	struct expr_value none = expr_missing(
+		EXPR_NOT_COUNTED, "the frequency of the time stamp counter is not known");
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+				       .size = sizeof(attr),
+				       .config = PERF_COUNT_SW_DUMMY,
+				       .disabled = 1,
+				       .exclude_kernel = 1};
+	long page = sysconf(_SC_PAGESIZE);
+	struct perf_event_mmap_page *map;
+	double hz = 0;
+	int fd;
+
+	if (machine->ops != &counter_kernel)
+		return none; /* descriptors of a simulated kernel have no pages */
+	fd = machine->ops->open(machine->ops_ctx, &attr, 0, -1, -1, 0);
+	if (fd < 0)
+		return none;
+	map = mmap(NULL, (size_t)page, PROT_READ, MAP_SHARED, fd, 0);
+	if (map != MAP_FAILED) {
+		if (map->cap_user_time && map->time_mult > 0)
+			hz = ldexp(1e9, map->time_shift) / map->time_mult;
+		munmap(map, (size_t)page);
+	}
+	machine->ops->close(machine->ops_ctx, fd);
+	return hz > 0 ? expr_number(hz) : none;
+}
+
+static int add_tree(struct topdown_job *job, const struct host_cpu_model *model,
+		    const struct core_pmu *pmu, bool several, struct err *err)
+{
+	struct topdown_side *side = &job->sides[0];
+	struct topdown_tree *tree = &side->trees[side->tree_count];
+	char name[32];
+
+	core_name(job->machine->host, model, pmu, several, name, sizeof(name));
+	*tree = (struct topdown_tree){.table = topdown_table_find(name)};
+	if (!tree->table) {
+		tree->table = &topdown_generic_table;
+		tree->pmu.generic = true;
+		str_printf(&job->notes,
+			   "No top-down events are known for %s (%s): these are the stalled cycles "
+			   "that the kernel can count.\n",
+			   several ? pmu->name : "this core",
+			   name[0]        ? name
+			   : model->known ? model->id
+					  : model->why);
+	}
+	side->tree_count++; /* from here on side_fini() frees what it has */
+	tree->pmu.type = pmu->type;
+	tree->pmu.partial = several;
+	tree->cpus = pmu->cpus;
+	snprintf(tree->pmu_name, sizeof(tree->pmu_name), "%s", pmu->name);
+	if (several)
+		label_tree(tree);
+	if (find_lacking(job->machine->host, tree) < 0)
+		return err_set(err, -ENOMEM, "out of memory");
+	return topdown_new(tree->table, &tree->topdown, err);
+}
+
+int topdown_detect(struct topdown_job *job, struct err *err)
+{
+	const struct topdown_machine *machine = job->machine;
+	struct host_number smt = host_number(machine->host, "/sys/devices/system/cpu/smt/active");
+	struct core_pmu pmus[TOPDOWN_TREES_MAX];
+	unsigned len = find_pmus(machine->host, pmus);
+	struct host_cpu_model model;
+	int r = 0;
+
+	host_cpu_model_read(machine->host, &model);
+	snprintf(job->cpu_model, sizeof(job->cpu_model), "%s",
+		 model.name[0] ? model.name : model.id);
+	if (len == 0) {
+		struct host_text hypervisor = host_hypervisor(machine->host);
+
+		return err_set(err, -ENOENT, "the kernel shows no counters of the core%s",
+			       hypervisor.known && strcmp(hypervisor.value, "none") != 0
+				       ? ": this is a virtual machine whose host gives it none"
+				       : "");
+	}
+	job->smt = smt.known && smt.value;
+	job->tsc_hz = tsc_frequency(machine);
+	for (unsigned i = 0; i < len && r == 0; i++)
+		r = add_tree(job, &model, &pmus[i], len > 1, err);
+	for (unsigned t = 0; t < job->sides[0].tree_count && r == 0; t++)
+		job->half_core |= job->sides[0].trees[t].table->percore && job->smt &&
+				  (!job->options.all_cpus || job->options.per_thread);
+	return r;
+}

@@ -1,0 +1,154 @@
+/* What each run of a live top-down counts: nodes cut into batches that fit the free counters. */
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "cmd/topdown-live.h"
+
+/* A PMU of some CPUs is tried on one of them. */
+static bool go_to(const struct topdown_tree *tree, cpu_set_t *before)
+{
+	cpu_set_t set;
+	bool any = false;
+
+	CPU_ZERO(&set);
+	cpuset_for_each(&tree->cpus, cpu)
+		if (cpu < CPU_SETSIZE) {
+			CPU_SET(cpu, &set);
+			any = true;
+		}
+	return any && sched_getaffinity(0, sizeof(*before), before) == 0 &&
+	       sched_setaffinity(0, sizeof(set), &set) == 0;
+}
+
+static void note_lacking(struct live_tree *lt)
+{
+	for (unsigned i = 0; lt->tree->lacking && i < lt->tree->table->event_count; i++)
+		if (lt->tree->lacking[i])
+			topdown_set_lacks(&lt->ts, i, "this core does not have it");
+}
+
+int topdown_make_set(struct live *live, struct live_tree *lt, const bool *nodes, bool *ret_fits,
+		     struct err *err)
+{
+	const struct topdown_machine *machine = live->job->machine;
+	const struct topdown_table *table = lt->tree->table;
+	struct count_plan_options how = {.exact = live->batched};
+	bool wanted[TOPDOWN_EVENTS_MAX] = {false}, together[TOPDOWN_EVENTS_MAX] = {false};
+	bool first[NODES_MAX] = {false}, cpi = false, here = true;
+	bool smt = live->job->smt && !live->job->half_core;
+	cpu_set_t before;
+	int r;
+
+	for (size_t i = 0; i < table->node_count; i++) {
+		first[i] = table->nodes[i].level == 1;
+		cpi |= first[i] && nodes[i];
+	}
+	topdown_events(lt->tree->topdown, first, smt, false, together);
+	topdown_events(lt->tree->topdown, nodes, smt, cpi || !live->batched, wanted);
+	topdown_set_fini(&lt->ts);
+	r = topdown_set_init(&lt->ts, table, wanted, together, &lt->tree->pmu);
+	if (r == 0) {
+		note_lacking(lt);
+		if (lt->tree->pmu.partial)
+			here = go_to(lt->tree, &before);
+		r = topdown_set_plan(&lt->ts, machine->ops, machine->ops_ctx, &how, here);
+		if (lt->tree->pmu.partial && here)
+			sched_setaffinity(0, sizeof(before), &before);
+	}
+	*ret_fits = !lt->ts.set.multiplexed && lt->ts.set.passes <= 1;
+	return r < 0 ? err_set(err, r, "plan the counters: %s", strerrordesc_np(-r)) : 0;
+}
+
+/* Cuts nodes into batches that fit; a node that does not fit alone has passes of its own. */
+static int make_batches(struct live *live, struct live_tree *lt, const bool *nodes, struct err *err)
+{
+	size_t count = lt->tree->table->node_count;
+	struct batch all = {{false}}, current = {{false}};
+	bool fits = true, any = false;
+	int r;
+
+	memcpy(all.nodes, nodes, count * sizeof(*nodes));
+	lt->batches.len = 0;
+	r = topdown_make_set(live, lt, all.nodes, &fits, err);
+	if (r == 0 && (fits || !live->batched))
+		return vec_push(&lt->batches, all) < 0 ? err_set(err, -ENOMEM, "out of memory") : 0;
+	for (size_t i = 0; i < count && r == 0; i++) {
+		struct batch more = current;
+
+		if (!nodes[i])
+			continue;
+		more.nodes[i] = true;
+		r = topdown_make_set(live, lt, more.nodes, &fits, err);
+		if (r == 0 && !fits && any) {
+			if (vec_push(&lt->batches, current) < 0)
+				r = err_set(err, -ENOMEM, "out of memory");
+			more = (struct batch){{false}};
+			more.nodes[i] = true;
+		}
+		current = more;
+		any = true;
+	}
+	if (r == 0 && any && vec_push(&lt->batches, current) < 0)
+		r = err_set(err, -ENOMEM, "out of memory");
+	return r;
+}
+
+int topdown_first_batches(struct live *live, struct live_tree *lt, struct err *err)
+{
+	const struct topdown_options *o = &live->job->options;
+	const struct topdown_table *table = lt->tree->table;
+	unsigned level = o->all ? 99 : o->level && !live->drills ? (unsigned)MIN(o->level, 99u) : 2;
+	bool nodes[NODES_MAX] = {false}, fits = true;
+	int r = 0;
+
+	level = MIN(level, topdown_max_level(live->job, table));
+	for (size_t i = 0; i < table->node_count; i++)
+		nodes[i] = lt->tree->chosen ? lt->tree->chosen[i] : table->nodes[i].level <= level;
+	if (o->explain && topdown_node_find(table, o->explain) >= 0)
+		nodes[topdown_node_find(table, o->explain)] = true;
+	if (live->drills) {
+		r = topdown_make_set(live, lt, nodes, &fits, err);
+		for (size_t i = 0; i < table->node_count && !fits; i++)
+			nodes[i] = table->nodes[i].level == 1;
+	}
+	memcpy(lt->counted, nodes, sizeof(nodes));
+	return r < 0 ? r : make_batches(live, lt, nodes, err);
+}
+
+int topdown_next_batches(struct live *live, struct live_tree *lt, bool *ret_any, struct err *err)
+{
+	const struct topdown_result *result = &lt->tree->rows.data[0].result;
+	const struct topdown_table *table = lt->tree->table;
+	unsigned deepest = topdown_max_level(live->job, table);
+	bool nodes[NODES_MAX] = {false}, more[NODES_MAX], any = false, grows = true, fits;
+	int r = 0;
+
+	lt->batches.len = 0;
+	for (size_t i = 0; i < table->node_count; i++) {
+		nodes[i] = result->bottleneck >= 0 &&
+			   table->nodes[i].parent == result->bottleneck && !lt->counted[i] &&
+			   table->nodes[i].level <= deepest;
+		any |= nodes[i];
+	}
+	if (!any)
+		return 0;
+	while (r == 0 && grows) {
+		grows = false;
+		memcpy(more, nodes, sizeof(more));
+		for (size_t i = 0; i < table->node_count; i++)
+			if (!nodes[i] && table->nodes[i].parent >= 0 &&
+			    nodes[table->nodes[i].parent] && table->nodes[i].level <= deepest)
+				more[i] = grows = true;
+		if (grows)
+			r = topdown_make_set(live, lt, more, &fits, err);
+		grows = grows && fits;
+		if (r == 0 && grows)
+			memcpy(nodes, more, sizeof(nodes));
+	}
+	for (size_t i = 0; i < table->node_count; i++)
+		lt->counted[i] |= nodes[i];
+	*ret_any = true;
+	return r < 0 ? r : make_batches(live, lt, nodes, err);
+}
