@@ -29,6 +29,8 @@ enum op {
 	OP_MODULO,
 	OP_LESS,
 	OP_GREATER,
+	OP_AT_MOST,
+	OP_AT_LEAST,
 	OP_AND,
 	OP_XOR,
 	OP_OR,
@@ -49,7 +51,7 @@ struct part {
 struct expr {
 	struct arena arena;
 	VEC(struct part) parts;
-	unsigned root;
+	unsigned root, height;
 };
 
 struct parser {
@@ -254,6 +256,21 @@ static const struct {
 	{{'*', OP_MULTIPLY}, {'/', OP_DIVIDE}, {'%', OP_MODULO}},
 };
 
+/* Behind the first character of an operator: "||", "&&", ">=" and "> =". */
+static enum op finish_sign(struct parser *p, enum op op)
+{
+	char first = *p->at++;
+
+	if ((op == OP_OR || op == OP_AND) && *p->at == first)
+		p->at++;
+	if (op != OP_LESS && op != OP_GREATER)
+		return op;
+	if (p->at[strspn(p->at, " ")] != '=')
+		return op;
+	p->at += strspn(p->at, " ") + 1;
+	return op == OP_LESS ? OP_AT_MOST : OP_AT_LEAST;
+}
+
 static int parse_level(struct parser *p, unsigned level)
 {
 	int a = level == ARRAY_LEN(levels) ? parse_unary(p) : parse_level(p, level + 1);
@@ -268,7 +285,7 @@ static int parse_level(struct parser *p, unsigned level)
 				op = levels[level][i].op;
 		if (op == OP_NUMBER)
 			break;
-		p->at++;
+		op = finish_sign(p, op);
 		b = parse_level(p, level + 1);
 		a = b < 0 ? b : add(p, (struct part){.op = op, .a = (unsigned)a, .b = (unsigned)b});
 	}
@@ -311,12 +328,13 @@ static int parse_if(struct parser *p)
 }
 
 /* The height of the tree: left-nested chains ("a+a+a...") are deep without recursion in parsing. */
-static bool too_high(const struct expr *expr)
+static int measure(struct expr *expr, struct err *err)
 {
 	unsigned *height = calloc(expr->parts.len, sizeof(*height));
-	bool high = height == NULL;
 
-	for (size_t i = 0; height && i < expr->parts.len; i++) {
+	if (!height)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < expr->parts.len; i++) {
 		const struct part *part = &expr->parts.data[i];
 		unsigned h = 0;
 
@@ -327,10 +345,17 @@ static bool too_high(const struct expr *expr)
 		if (part->op == OP_IF)
 			h = MAX(h, height[part->c]);
 		height[i] = h + 1;
-		high |= height[i] > 10 * DEPTH_MAX;
+		expr->height = MAX(expr->height, h + 1);
 	}
 	free(height);
-	return high;
+	return expr->height > 10 * DEPTH_MAX
+		       ? err_set(err, -E2BIG, "more than %d levels", 10 * DEPTH_MAX)
+		       : 0;
+}
+
+unsigned expr_height(const struct expr *expr)
+{
+	return expr->height;
 }
 
 int expr_parse(const char *text, struct expr **ret, struct err *err)
@@ -345,13 +370,16 @@ int expr_parse(const char *text, struct expr **ret, struct err *err)
 	blanks(&p);
 	if (root >= 0 && *p.at)
 		root = fail(&p, "an operator or the end");
-	if (root >= 0 && too_high(expr))
-		root = err_set(err, -E2BIG, "more than %d levels", 10 * DEPTH_MAX);
+	if (root >= 0) {
+		int r = measure(expr, err);
+
+		expr->root = (unsigned)root;
+		root = MIN(r, 0);
+	}
 	if (root < 0) {
 		expr_free(expr);
 		return root;
 	}
-	expr->root = (unsigned)root;
 	*ret = expr;
 	return 0;
 }
@@ -420,6 +448,14 @@ static struct expr_value binary(enum op op, const struct expr_value *a, const st
 		break;
 	case OP_GREATER:
 		v.value = x > y;
+		v.variance = 0;
+		break;
+	case OP_AT_MOST:
+		v.value = x <= y;
+		v.variance = 0;
+		break;
+	case OP_AT_LEAST:
+		v.value = x >= y;
 		v.variance = 0;
 		break;
 	case OP_AND:

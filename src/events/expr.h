@@ -2,8 +2,9 @@
  * The metric language: the grammars of perf's MetricExpr and of perfmon's Formula in one.
  *
  *	expr   = or ["if" or "else" expr]            the else nests to the right
- *	or     = xor *("|" xor) ; xor = and *("^" and) ; and = less *("&" less)    logical, 0 or 1
- *	less   = sum *(("<" / ">") sum) ; sum = product *(("+" / "-") product)
+ *	or     = xor *("|" xor) ; xor = and *("^" and) ; and = less *("&" less)    logical, 0 or 1;
+ *	                                                "||" and "&&" are the same
+ *	less   = sum *(("<" / ">" / "<=" / ">=") sum) ; sum = product *(("+" / "-") product)
  *	product = unary *(("*" / "/" / "%") unary) ; unary = *"-" primary
  *	primary = number | name | "#" name | "(" expr ")"
  *	        | ("min" / "max" / "d_ratio") "(" expr "," expr ")"
@@ -26,6 +27,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "base/str.h"
 
 enum expr_state {
 	EXPR_MEASURED,
@@ -71,6 +73,8 @@ struct expr;
 /* -EINVAL with the column and what was expected; -E2BIG beyond 100 levels or 10000 parts. */
 int expr_parse(const char *text, struct expr **ret, struct err *err);
 void expr_free(struct expr *expr);
+/* Levels of nesting: what evaluation takes of the stack, where formulas use formulas. */
+unsigned expr_height(const struct expr *expr);
 
 /*
  * Computes what is constant and drops dead branches of "if" for good. constant() is asked for
@@ -85,3 +89,17 @@ bool expr_is_constant(const struct expr *expr, double *ret);
 void expr_names(const struct expr *expr, void (*visit)(void *ctx, const char *name), void *ctx);
 
 void expr_eval(const struct expr *expr, expr_resolver *resolve, void *ctx, struct expr_value *ret);
+
+/* --- formulas as texts --- */
+
+/* The bytes of the name that starts here, escapes included; 0: none does. */
+size_t expr_name_length(const char *text);
+/* A name as a formula has it: '/' becomes '@', what is not a letter of names gets a '\\'. */
+void expr_put_name(struct str *out, const char *name);
+/*
+ * Copies a formula; rename() appends what shall stand in place of each name ("#name" for literals,
+ * escapes as they are), and may fail. Functions, "if", "else" and numbers stay.
+ */
+int expr_rewrite(const char *text,
+		 int (*rename)(void *ctx, const char *name, size_t len, struct str *out), void *ctx,
+		 struct str *out);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/util.h"
 #include "events/topdown.h"
@@ -18,6 +19,12 @@
 #define GAP        0.05 /* PERF_METRICS against slots, and sums against 1 */
 #define INPUTS_MAX 256
 
+struct let_memo {
+	struct expr_value value;
+	unsigned round;
+	int section;
+};
+
 struct topdown {
 	const struct topdown_table *table;
 	struct expr **lets, **nodes;
@@ -25,8 +32,11 @@ struct topdown {
 	const struct topdown_inputs *inputs;
 	struct expr_value *memo;
 	bool *done;
-	int section; /* of the node being evaluated */
-	int shifted; /* event */
+	struct let_memo *let_memo;
+	bool *let_seen;
+	unsigned round; /* memos of earlier ones are old */
+	int section;    /* of the node being evaluated */
+	int shifted;    /* event */
 	double shift;
 };
 
@@ -60,7 +70,9 @@ int topdown_new(const struct topdown_table *table, struct topdown **ret, struct 
 	t->nodes = calloc(table->node_count + 1, sizeof(struct expr *));
 	t->memo = calloc(table->node_count + 1, sizeof(*t->memo));
 	t->done = calloc(table->node_count + 1, sizeof(*t->done));
-	if (t->lets && t->nodes && t->memo && t->done)
+	t->let_memo = calloc(table->let_count + 1, sizeof(*t->let_memo));
+	t->let_seen = calloc(table->let_count + 1, sizeof(*t->let_seen));
+	if (t->lets && t->nodes && t->memo && t->done && t->let_memo && t->let_seen)
 		r = parse_all(t, err);
 	if (r < 0) {
 		topdown_free(t);
@@ -82,6 +94,8 @@ void topdown_free(struct topdown *t)
 	free(t->nodes);
 	free(t->memo);
 	free(t->done);
+	free(t->let_memo);
+	free(t->let_seen);
 	free(t);
 }
 
@@ -108,17 +122,27 @@ static void gather_name(void *ctx, const char *name)
 
 	if (event >= 0)
 		g->wanted[event] = true;
-	if (let >= 0)
+	if (let >= 0 && !g->t->let_seen[let]) {
+		g->t->let_seen[let] = true;
 		expr_names(g->t->lets[let], gather_name, g);
+	}
 	if (node >= 0 && g->seen && !g->seen[node]) {
 		g->seen[node] = true;
 		expr_names(g->t->nodes[node], gather_name, g);
 	}
 }
 
+void topdown_fold(struct topdown *t, expr_resolver *constant, void *ctx)
+{
+	for (size_t i = 0; i < t->table->let_count; i++)
+		expr_fold(t->lets[i], constant, ctx);
+	for (size_t i = 0; i < t->table->node_count; i++)
+		expr_fold(t->nodes[i], constant, ctx);
+}
+
 static void smt_constant(void *ctx, enum expr_ask ask, const char *name, struct expr_value *ret)
 {
-	if (ask == EXPR_LITERAL && strcmp(name, "smt_on") == 0)
+	if (ask == EXPR_LITERAL && strcasecmp(name, "smt_on") == 0)
 		*ret = expr_number(*(const bool *)ctx);
 }
 
@@ -126,12 +150,10 @@ void topdown_events(struct topdown *t, const bool *nodes, bool smt_on, bool cpi,
 {
 	struct gather g = {t, wanted, t->done};
 
-	for (size_t i = 0; i < t->table->let_count; i++)
-		expr_fold(t->lets[i], smt_constant, &smt_on);
-	for (size_t i = 0; i < t->table->node_count; i++)
-		expr_fold(t->nodes[i], smt_constant, &smt_on);
+	topdown_fold(t, smt_constant, &smt_on);
 	memset(wanted, 0, t->table->event_count * sizeof(*wanted));
 	memset(t->done, 0, t->table->node_count * sizeof(*t->done));
+	memset(t->let_seen, 0, t->table->let_count * sizeof(*t->let_seen));
 	for (size_t i = 0; i < t->table->node_count; i++)
 		if (nodes[i])
 			gather_name(&g, t->table->nodes[i].name);
@@ -155,6 +177,22 @@ static void event_value(struct topdown *t, int event, struct expr_value *ret)
 		ret->value += t->shift;
 }
 
+static void resolve(void *ctx, enum expr_ask ask, const char *name, struct expr_value *ret);
+
+/* Once for each section: lets of lets would else double with every step. */
+static void eval_let(struct topdown *t, int let, struct expr_value *ret)
+{
+	struct let_memo *memo = &t->let_memo[let];
+
+	if (memo->round != t->round || memo->section != t->section) {
+		struct expr_value value = expr_missing(EXPR_NOT_COUNTED, "not known");
+
+		expr_eval(t->lets[let], resolve, t, &value);
+		*memo = (struct let_memo){value, t->round, t->section};
+	}
+	*ret = memo->value;
+}
+
 static void resolve(void *ctx, enum expr_ask ask, const char *name, struct expr_value *ret)
 {
 	struct topdown *t = ctx;
@@ -164,8 +202,10 @@ static void resolve(void *ctx, enum expr_ask ask, const char *name, struct expr_
 		if (event >= 0)
 			event_value(t, event, ret);
 		*ret = expr_number(event >= 0 && expr_has_number(ret));
-	} else if (ask == EXPR_LITERAL && strcmp(name, "smt_on") == 0) {
+	} else if (ask == EXPR_LITERAL && strcasecmp(name, "smt_on") == 0) {
 		*ret = expr_number(t->inputs->smt_on);
+	} else if (ask == EXPR_SOURCE_COUNT) {
+		*ret = expr_number(event >= 0); /* a core's events have one source */
 	} else if (ask == EXPR_LITERAL) {
 		*ret = expr_missing(EXPR_NOT_COUNTED, "%s is not known", name);
 		if (t->inputs->literal)
@@ -173,7 +213,7 @@ static void resolve(void *ctx, enum expr_ask ask, const char *name, struct expr_
 	} else if (ask == EXPR_NAME && event >= 0) {
 		event_value(t, event, ret);
 	} else if (ask == EXPR_NAME && (index = find_let(t->table, name)) >= 0) {
-		expr_eval(t->lets[index], resolve, t, ret);
+		eval_let(t, index, ret);
 	} else if (ask == EXPR_NAME && (index = topdown_node_find(t->table, name)) >= 0) {
 		eval_node(t, (size_t)index);
 		*ret = t->memo[index];
@@ -189,6 +229,7 @@ static int choose_section(struct topdown *t, size_t index)
 
 	if (!t->inputs->section || t->table->event_count > INPUTS_MAX)
 		return -1;
+	memset(t->let_seen, 0, t->table->let_count * sizeof(*t->let_seen));
 	expr_names(t->nodes[index], gather_name, &g);
 	for (size_t i = 0; i < t->table->event_count; i++)
 		if (wanted[i])
@@ -211,6 +252,7 @@ static void eval_node(struct topdown *t, size_t index)
 static void eval_all(struct topdown *t)
 {
 	memset(t->done, 0, t->table->node_count * sizeof(*t->done));
+	t->round++;
 	t->section = -1;
 	for (size_t i = 0; i < t->table->node_count; i++)
 		eval_node(t, i);
@@ -223,7 +265,7 @@ static struct expr_value let_value(struct topdown *t, const char *name)
 
 	t->section = -1;
 	if (let >= 0)
-		expr_eval(t->lets[let], resolve, t, &value);
+		eval_let(t, let, &value);
 	return value;
 }
 
@@ -259,6 +301,7 @@ static void add_errors(struct topdown *t, struct topdown_result *result)
 	}
 	t->shifted = -1;
 	t->shift = 0;
+	t->round++; /* lets of shifted counts are not those of the counts */
 	for (size_t i = 0; i < count; i++)
 		if (!any || !expr_has_number(&result->nodes[i].value))
 			result->nodes[i].stderr_ = NAN;
@@ -291,7 +334,7 @@ static void refuse_impossible(struct topdown *t, struct topdown_result *result)
 		struct expr_value *v = &result->nodes[i].value;
 		const struct topdown_node *node = &table->nodes[i];
 
-		if (!expr_has_number(v))
+		if (!expr_has_number(v) || node->unit == TOPDOWN_RATE)
 			continue;
 		if (v->value < -IMPOSSIBLE || v->value > 1 + IMPOSSIBLE) {
 			struct expr_value bad =

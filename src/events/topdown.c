@@ -2,6 +2,7 @@
 #include "events/topdown.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 
 #include "base/str.h"
 #include "base/util.h"
+#include "events/topdown-internal.h"
 
 const struct topdown_table *topdown_table_find(const char *cpu)
 {
@@ -48,6 +50,9 @@ int topdown_node_find(const struct topdown_table *table, const char *name)
 	for (size_t i = 0; i < table->node_count; i++)
 		if (strcasecmp(table->nodes[i].name, name) == 0)
 			return (int)i;
+	for (size_t i = 0; i < table->node_count; i++)
+		if (strcasecmp(table->nodes[i].title, name) == 0)
+			return (int)i;
 	return -1;
 }
 
@@ -77,7 +82,7 @@ static void strip_modifiers(char *name)
 		*colon = '\0';
 }
 
-/* ":cmask=0x6" and ":cmask=6" are ":c6"; ":edge", ":edge=1" are ":e1". */
+/* ":cmask=0x6" and ":cmask=6" are ":c6"; ":edge", ":edge=0x1" are ":e1". */
 static void shorten_terms(char *name, size_t size)
 {
 	char copy[256], *save = NULL;
@@ -92,7 +97,9 @@ static void shorten_terms(char *name, size_t size)
 			continue;
 		if (str_prefix(part, "cmask=", &value) && parse_u64(value, 0, &number) == 0)
 			len += (size_t)snprintf(name + len, size - len, ":c%llu", number);
-		else if (strcmp(part, "edge") == 0 || strcmp(part, "edge=1") == 0)
+		else if (strcmp(part, "edge") == 0 ||
+			 (str_prefix(part, "edge=", &value) && parse_u64(value, 0, &number) == 0 &&
+			  number == 1))
 			len += (size_t)snprintf(name + len, size - len, ":e1");
 		else
 			len += (size_t)snprintf(name + len, size - len, "%s%s", len ? ":" : "",
@@ -111,6 +118,82 @@ static int find_alias(const struct topdown_table *table, const char *name, unsig
 		}
 	*ret_factor = 1;
 	return topdown_event_find(table, name);
+}
+
+static bool is_core_pmu(const char *name, size_t len)
+{
+	return (len == 3 && memcmp(name, "cpu", 3) == 0) ||
+	       (len > 4 && memcmp(name, "cpu_", 4) == 0) ||
+	       (len > 5 && memcmp(name, "armv8", 5) == 0);
+}
+
+void topdown_event_canonical(const char *text, char *name, size_t size)
+{
+	const char *slash = strchr(text, '/');
+	size_t len = 0;
+
+	for (; text[len] && len + 1 < size; len++)
+		name[len] = (char)tolower((unsigned char)text[len]);
+	name[len] = '\0';
+	if (slash && (!is_core_pmu(name, (size_t)(slash - text)) ||
+		      str_prefix(name + (slash - text) + 1, "event=", NULL)))
+		return; /* another PMU's, or an encoding: the whole is its name */
+	strip_pmu(name);
+	shorten_terms(name, size);
+}
+
+/* One suffix as a term or a modifier. */
+static int put_suffix(const char *suffix, size_t len, char *terms, size_t size, char *modifier)
+{
+	static const struct {
+		const char *suffix, *term;
+	} numbers[] = {{"c", "cmask"}, {"e", "edge"}, {"i", "inv"}, {"u", "umask"}};
+	char value[32];
+
+	if (len == 12 && strncasecmp(suffix, "perf_metrics", len) == 0)
+		return 0; /* says how it is read, not what is counted */
+	if (len == 3 && strncasecmp(suffix, "sup", 3) == 0)
+		*modifier = 'k';
+	else if (len == 4 && strncasecmp(suffix, "user", 4) == 0)
+		*modifier = 'u';
+	for (size_t i = 0; i < ARRAY_LEN(numbers) && *modifier == '\0'; i++) {
+		unsigned long long number;
+
+		if (suffix[0] != numbers[i].suffix[0] || len < 2 || len > sizeof(value))
+			continue;
+		snprintf(value, sizeof(value), "%.*s", (int)len - 1, suffix + 1);
+		if (parse_u64(value, 0, &number) < 0)
+			continue;
+		snprintf(terms + strlen(terms), size - strlen(terms), ",%s=%s", numbers[i].term,
+			 value);
+		return 0;
+	}
+	return *modifier ? 0 : -ENOTSUP;
+}
+
+int topdown_event_perf_text(const char *name, const char *pmu, char *text, size_t size)
+{
+	const char *colon = strchr(name, '/') ? NULL : strchr(name, ':');
+	char terms[256] = "", modifier = '\0';
+
+	if (!colon)
+		return (size_t)snprintf(text, size, "%s", name) < size ? 0 : -ENOTSUP;
+	for (const char *at = colon; *at == ':';) {
+		size_t len = strcspn(at + 1, ":");
+		int r = put_suffix(at + 1, len, terms, sizeof(terms), &modifier);
+
+		if (r < 0 || strlen(terms) + 64 > sizeof(terms))
+			return -ENOTSUP;
+		at += len + 1;
+	}
+	if (terms[0] == '\0' && !modifier)
+		snprintf(text, size, "%.*s", (int)(colon - name), name);
+	else
+		snprintf(text, size, "%s/%.*s%s/%s", pmu, (int)(colon - name), name, terms,
+			 modifier == 'k'   ? "k"
+			 : modifier == 'u' ? "u"
+					   : "");
+	return 0;
 }
 
 int topdown_event_match(const struct topdown_table *table, const char *text, unsigned *ret_factor)

@@ -25,6 +25,7 @@ enum topdown_unit {
 	TOPDOWN_UOPS,
 	TOPDOWN_STALLS, /* share of the parent's stalled cycles */
 	TOPDOWN_EVENTS,
+	TOPDOWN_RATE, /* no share at all: a number with unit_text */
 };
 
 enum topdown_vendor {
@@ -37,6 +38,7 @@ struct topdown_event {
 	const char *name;  /* lower case, with :c1 and :e1 suffixes */
 	const char *title; /* as the vendor spells it */
 	uint64_t config, config1;
+	bool no_code; /* how it is counted is not known: recorded counts only */
 };
 
 struct topdown_alias {
@@ -53,11 +55,12 @@ struct topdown_node {
 	int parent; /* index, -1: level 1 */
 	unsigned level;
 	enum topdown_unit unit;
-	double over; /* threshold, fraction of 1 */
+	double over; /* threshold, fraction of 1; NaN: none, never marked */
 	int or_node; /* or this node is over or_over; -1: none */
 	double or_over;
 	bool with_parent; /* the vendor wants the parent over its threshold too */
 	const char *means, *helps;
+	const char *unit_text; /* of TOPDOWN_RATE: "MPKI"; else NULL */
 };
 
 struct topdown_table {
@@ -89,7 +92,8 @@ int topdown_event_find(const struct topdown_table *table, const char *name);
 /* The same for names as people and other tools write them: any case, perf's :u and :k, cpu/.../,
  * aliases. *ret_factor: what the count has to be divided by. */
 int topdown_event_match(const struct topdown_table *table, const char *text, unsigned *ret_factor);
-int topdown_node_find(const struct topdown_table *table, const char *name); /* any case, -1 none */
+/* By name, else by title, case ignored; -1 none. */
+int topdown_node_find(const struct topdown_table *table, const char *name);
 
 struct topdown_inputs {
 	void *ctx;
@@ -122,6 +126,9 @@ struct topdown;
 
 int topdown_new(const struct topdown_table *table, struct topdown **ret, struct err *err);
 void topdown_free(struct topdown *topdown);
+/* Computes what the machine decides (expr_host_constant), so that the events of branches that are
+ * never taken are not asked for. */
+void topdown_fold(struct topdown *topdown, expr_resolver *constant, void *ctx);
 /* The events of these nodes and of all they depend on, and cycles; wanted[event_count]. smt_on
  * folds #smt_on for good. cpi: instructions too. */
 void topdown_events(struct topdown *topdown, const bool *nodes, bool smt_on, bool cpi,

@@ -1,4 +1,4 @@
-/* Which of the user's vendor files belong to the CPU, and reading those. */
+/* Which of the user's vendor files belong to the CPU: events or metrics, each read by its owner. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +20,10 @@
 #define FILES_LIMIT 2000
 
 struct scan {
-	struct vendor_files *files;
+	enum vendor_dir what;
+	int (*take)(void *ctx, const char *path, const char *pmu,
+		    const struct host_cpu_model *model);
+	void *ctx;
 	const struct host_cpu_model *model; /* NULL: files of any CPU, the map chose them */
 	unsigned count;
 };
@@ -32,36 +35,20 @@ static bool ends_with(const char *text, const char *end)
 	return text_len >= len && strcasecmp(text + text_len - len, end) == 0;
 }
 
-/* Metrics and other tables stand beside the events. */
-static bool is_event_file(const char *name)
+/* Metrics and other tables stand beside the events; perf has both in one folder, some in one file.
+ */
+static bool is_wanted(enum vendor_dir what, const char *name)
 {
-	return ends_with(name, ".json") && !strstr(name, "metric") &&
-	       !strstr(name, "retire_latency") && !strstr(name, "schema");
+	return ends_with(name, ".json") && !strstr(name, "retire_latency") &&
+	       !strstr(name, "schema") && (what == VENDOR_DIR_METRICS || !strstr(name, "metric"));
 }
 
 static int read_one(struct scan *scan, const char *path, const char *pmu)
 {
-	const char *base = strrchr(path, '/');
-	size_t size;
-	CLEANUP_FREE char *text = NULL;
-	struct err err = {0};
-	int r;
-
-	if (++scan->count > FILES_LIMIT)
-		return 0;
-	r = file_read(path, FILE_BYTES, &text, &size, &err);
-	if (r == 0)
-		r = vendor_files_parse(scan->files, text, size, base ? base + 1 : path, pmu,
-				       scan->model, &err);
-	if (r == -ENOMEM)
-		return r;
-	if (r < 0)
-		str_printf(&scan->files->problems, "%s%s", scan->files->problems.len ? "; " : "",
-			   err_text(&err, r));
-	return 0;
+	return ++scan->count > FILES_LIMIT ? 0 : scan->take(scan->ctx, path, pmu, scan->model);
 }
 
-/* Every event file below, folders in the order of their names. */
+/* Every file below, folders in the order of their names. */
 static int read_tree(struct scan *scan, const char *path, const char *pmu, unsigned depth)
 {
 	struct dirent **entries;
@@ -82,7 +69,7 @@ static int read_tree(struct scan *scan, const char *path, const char *pmu, unsig
 		    stat(full, &st) == 0) {
 			if (S_ISDIR(st.st_mode))
 				r = read_tree(scan, full, pmu, depth + 1);
-			else if (S_ISREG(st.st_mode) && is_event_file(entries[i]->d_name))
+			else if (S_ISREG(st.st_mode) && is_wanted(scan->what, entries[i]->d_name))
 				r = read_one(scan, full, pmu);
 			r = r == -ENOMEM ? r : 0;
 		}
@@ -168,6 +155,7 @@ static bool folder_is(const char *file, const char *cpu)
 	size_t len = strcspn(cpu, "-");
 
 	file += *file == '/';
+	file += strncasecmp(file, "amdzen", 6) == 0 ? 3 : 0; /* perf's folders of AMD */
 	return strncasecmp(file, cpu, len) == 0 && (file[len] == '/' || file[len] == '\0');
 }
 
@@ -191,7 +179,12 @@ static int read_row(struct scan *scan, const char *dir, char **cells, int count,
 	role = columns->role >= 0 && count > columns->role ? cells[columns->role] : "";
 	if (cpu ? !folder_is(file, cpu) : !id_matches(cells[columns->id], id))
 		return 0;
-	if (strstr(file, "..") || strstr(type, "metric") ||
+	/* perf's rows are folders with everything in it; perfmon's metrics have rows of their own
+	 */
+	if (strstr(file, "..") ||
+	    (scan->what == VENDOR_DIR_EVENTS
+		     ? strstr(type, "metric") != NULL
+		     : ends_with(file, ".json") && !strstr(type, "metric")) ||
 	    (size_t)snprintf(full, sizeof(full), "%s/%s", dir, file) >= sizeof(full))
 		return 0;
 	*found = true;
@@ -235,12 +228,30 @@ static int read_map(struct scan *scan, const char *dir, const struct host_cpu_mo
 	return r < 0 ? r : 1;
 }
 
-int vendor_files_read(struct vendor_files *files, const char *dir,
-		      const struct host_cpu_model *model, const char *cpu, struct err *err)
+/* "n2-r0p1"; without a revision the newest is meant. */
+static uint64_t named_midr(const char *cpu)
+{
+	const char *revision = strstr(cpu, "-r");
+	char part[32];
+	uint64_t midr;
+
+	snprintf(part, sizeof(part), "%.*s", revision ? (int)(revision - cpu) : 31, cpu);
+	midr = host_arm_midr(part);
+	if (midr && revision && isdigit((unsigned char)revision[2]) && revision[3] == 'p' &&
+	    isdigit((unsigned char)revision[4]))
+		return midr | (uint64_t)(revision[2] - '0') << 20 | (uint64_t)(revision[4] - '0');
+	return midr ? midr | 0xf0000f : 0;
+}
+
+int vendor_dir_each(const char *dir, enum vendor_dir what, const struct host_cpu_model *model,
+		    const char *cpu,
+		    int (*take)(void *ctx, const char *path, const char *pmu,
+				const struct host_cpu_model *model),
+		    void *ctx, struct err *err)
 {
 	/* --cpu without a map still tells which of Arm's files are meant; others name no CPU. */
-	struct host_cpu_model named = {.known = true, .midr = cpu ? host_arm_midr(cpu) : 0};
-	struct scan scan = {.files = files, .model = cpu ? &named : model};
+	struct host_cpu_model named = {.known = true, .midr = cpu ? named_midr(cpu) : 0};
+	struct scan scan = {.what = what, .take = take, .ctx = ctx, .model = cpu ? &named : model};
 	int r;
 
 	named.vendor = named.midr ? CPU_VENDOR_ARM : CPU_VENDOR_UNKNOWN;
@@ -253,4 +264,30 @@ int vendor_files_read(struct vendor_files *files, const char *dir,
 	if (r < 0)
 		return err_set(err, r, "vendor files in %s: %s", dir, strerrordesc_np(-r));
 	return 0;
+}
+
+static int take_events(void *ctx, const char *path, const char *pmu,
+		       const struct host_cpu_model *model)
+{
+	struct vendor_files *files = ctx;
+	const char *base = strrchr(path, '/');
+	size_t size;
+	CLEANUP_FREE char *text = NULL;
+	struct err err = {0};
+	int r = file_read(path, FILE_BYTES, &text, &size, &err);
+
+	if (r == 0)
+		r = vendor_files_parse(files, text, size, base ? base + 1 : path, pmu, model, &err);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0)
+		str_printf(&files->problems, "%s%s", files->problems.len ? "; " : "",
+			   err_text(&err, r));
+	return 0;
+}
+
+int vendor_files_read(struct vendor_files *files, const char *dir,
+		      const struct host_cpu_model *model, const char *cpu, struct err *err)
+{
+	return vendor_dir_each(dir, VENDOR_DIR_EVENTS, model, cpu, take_events, files, err);
 }

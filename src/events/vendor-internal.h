@@ -21,6 +21,22 @@ struct vendor_files {
 	struct str problems; /* files that could not be read, "; " between them */
 };
 
+/*
+ * Calls take for every file of events or of metrics in a directory that belongs to the CPU: by
+ * mapfile.csv, else every file. cpu: a short name, NULL: model. pmu: of a hybrid's row, "" the core
+ * PMU. A negative return ends it.
+ */
+enum vendor_dir {
+	VENDOR_DIR_EVENTS,
+	VENDOR_DIR_METRICS,
+};
+
+int vendor_dir_each(const char *dir, enum vendor_dir what, const struct host_cpu_model *model,
+		    const char *cpu,
+		    int (*take)(void *ctx, const char *path, const char *pmu,
+				const struct host_cpu_model *model),
+		    void *ctx, struct err *err);
+
 /* Reads the directory. Files that are damaged or of other CPUs are passed over, and told in
  * problems. -ENOENT and words when the directory cannot be read. */
 int vendor_files_read(struct vendor_files *files, const char *dir,

@@ -74,6 +74,9 @@ TEST(binding)
 	EXPECT_NEAR(number("1 if 0 else 2 if 0 else 3"), 3, 0);
 	EXPECT_NEAR(number("1 if a > b else 2"), 2, 0);
 	EXPECT_NEAR(number("1e9 + .5"), 1e9 + .5, 0);
+	EXPECT_NEAR(number("(a >= 2) + (a <= 2) + (a > = 3) + (b <= 2) + (a>=b)"), 2, 0);
+	EXPECT_NEAR(number("a > 1 && b > 5 || zero"), 0, 0);
+	EXPECT_NEAR(number("a > 1 && b > 2 || zero"), 1, 0);
 	EXPECT_NEAR(number("min(a, b) + max(a, b) * d_ratio(a, zero)"), 2, 0);
 }
 
@@ -142,11 +145,47 @@ TEST(folding_drops_dead_branches)
 	expr_free(expr);
 }
 
+static int rename_name(void *ctx, const char *name, size_t len, struct str *out)
+{
+	if (len == 3 && memcmp(name, "bad", 3) == 0)
+		return -ELOOP;
+	str_printf(out, "<%.*s>", (int)len, name);
+	return 0;
+}
+
+TEST(formulas_as_texts)
+{
+	struct str out = {0};
+	struct names names = {""};
+	struct expr *expr;
+
+	EXPECT_INT(expr_rewrite("100 * min(a.b:c1:x=0x2, 1e9) if #smt_on > .5e-3 else "
+				"cpu@E\\,u\\=1@ + topdown\\-x - 4k",
+				rename_name, NULL, &out),
+		   0);
+	EXPECT_STR(str_text(&out), "100 * min(<a.b:c1:x=0x2>, 1e9) if <#smt_on> > .5e-3 else "
+				   "<cpu@E\\,u\\=1@> + <topdown\\-x> - 4<k>");
+	str_clear(&out);
+	EXPECT_INT(expr_rewrite("1 + bad", rename_name, NULL, &out), -ELOOP);
+	str_clear(&out);
+	expr_put_name(&out, "cpu/event=0x3c,cmask=1/k");
+	EXPECT_STR(str_text(&out), "cpu@event\\=0x3c\\,cmask\\=1@k");
+	EXPECT_INT(expr_parse(str_text(&out), &expr, NULL), 0);
+	expr_names(expr, visit, &names);
+	EXPECT_STR(names.text, "cpu/event=0x3c,cmask=1/k");
+	EXPECT_INT(expr_height(expr), 1);
+	expr_free(expr);
+	str_clear(&out);
+	expr_put_name(&out, "1st.event:c1:umask=0x4");
+	EXPECT_STR(str_text(&out), "\\1st.event:c1:umask=0x4");
+	str_fini(&out);
+}
+
 TEST(wrong_text)
 {
 	static const char *const wrong[] = {"",       "1 +",        "(1",     "1)",   "a b",
 					    "min(1)", "min(1,2,3)", "1 if 2", "if",   "1 if else 2",
-					    "a <= b", "a == b",     "1..2",   "12ab", "has_event()",
+					    "a =< b", "a == b",     "1..2",   "12ab", "has_event()",
 					    "#",      "a\\"};
 	struct expr *expr;
 	struct err err = {""};
