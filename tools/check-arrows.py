@@ -18,7 +18,7 @@ ARROWS = {
     "profile": ["base", "stats"],
     "sample": ["base", "host", "events", "symbols", "profile"],
     "bpf": ["base", "host", "symbols"],
-    "latency": ["base", "stats", "host", "bpf"],
+    "latency": ["base", "stats", "host", "symbols", "bpf"],
     "store": ["base", "stats", "profile"],
     "net": ["base"],
     "agent": ["base", "host", "symbols", "profile", "bpf", "net"],
