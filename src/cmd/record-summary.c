@@ -84,40 +84,33 @@ static void put_stacks(const struct record_job *job)
 {
 	const struct recorder_result *result = &job->result;
 	bool most = result->stack_bytes >= STACK_BYTES_MAX;
+	bool small = result->ring_bytes < LARGE_RING_BYTES;
+	bool raw = job->options.callgraph == CALLGRAPH_DWARF_RAW;
 	uint64_t whole = result->stacks - result->cut_stacks - result->lost_stacks;
 	struct str line = {0};
 
 	if (result->stack_bytes == 0 || result->stacks == 0)
 		return;
-	if (job->options.callgraph == CALLGRAPH_DWARF_RAW) {
-		put_count(&line, result->stacks);
-		str_printf(&line, " copies of stacks, ");
+	put_count(&line, whole);
+	str_puts(&line, " of ");
+	put_count(&line, result->stacks);
+	str_printf(&line, " stacks are complete (%.2f%%)",
+		   100.0 * (double)whole / (double)result->stacks);
+	if (result->cut_stacks > 0) {
+		str_puts(&line, "; ");
 		put_count(&line, result->cut_stacks);
-		str_printf(&line, " of them full (%u bytes): their outer frames may be missing",
+		str_printf(&line, " are deeper than the %u bytes that are copied",
 			   result->stack_bytes);
-		if (result->cut_stacks > 0)
-			str_puts(&line, most ? "" : "; copy more: --call-graph dwarf,raw,65528");
-	} else {
-		put_count(&line, whole);
-		str_puts(&line, " of ");
-		put_count(&line, result->stacks);
-		str_printf(&line, " stacks are complete (%.2f%%)",
-			   100.0 * (double)whole / (double)result->stacks);
-		if (result->cut_stacks > 0) {
-			str_puts(&line, "; ");
-			put_count(&line, result->cut_stacks);
-			str_printf(&line, " are deeper than the %u bytes that are copied%s",
-				   result->stack_bytes,
-				   most ? ", the most there can be"
-				   : result->ring_bytes < LARGE_RING_BYTES
-					   ? ": --call-graph dwarf,65528 -m 8M, as root"
-					   : ": --call-graph dwarf,65528");
-		}
-		if (result->lost_stacks > 0) {
-			str_puts(&line, "; ");
-			put_count(&line, result->lost_stacks);
-			str_printf(&line, " end early, most in %s", result->lost_in);
-		}
+		if (most)
+			str_puts(&line, ", the most there can be");
+		else
+			str_printf(&line, ": --call-graph dwarf,%s65528%s", raw ? "raw," : "",
+				   small ? " -m 8M, as root" : "");
+	}
+	if (result->lost_stacks > 0) {
+		str_puts(&line, "; ");
+		put_count(&line, result->lost_stacks);
+		str_printf(&line, " end early, most in %s", result->lost_in);
 	}
 	fprintf(stderr, "  %s\n", str_text(&line));
 	str_fini(&line);

@@ -20,6 +20,7 @@
 
 struct live {
 	struct perfdata_attr attr;
+	bool keep_copies;
 	struct live_spaces spaces;
 	struct live_objects objects;
 	struct stack_walker walker;
@@ -41,7 +42,7 @@ static void find_code(void *arg, uint64_t ip, bool exact, struct stack_code *ret
 }
 
 int live_new(const struct perf_event_attr *attr, const struct symbols_options *symbols,
-	     struct live **ret)
+	     bool keep_copies, struct live **ret)
 {
 	struct live *live = calloc(1, sizeof(*live));
 	int r;
@@ -49,6 +50,7 @@ int live_new(const struct perf_event_attr *attr, const struct symbols_options *s
 	if (!live)
 		return -ENOMEM;
 	(void)perfdata_attr_decode(attr, sizeof(*attr), false, &live->attr);
+	live->keep_copies = keep_copies;
 	live->walker = (struct stack_walker){.find = find_code, .arg = live};
 #if defined(__aarch64__)
 	live->walker.arch = UNWIND_ARM64;
@@ -249,7 +251,10 @@ int live_record(struct live *live, const struct perf_event_header *record, struc
 	stack_walk_begin(&live->walker, sample.chain, sample.chain_len, user);
 	if (sample.user_regs)
 		markers = unwind(live, &sample);
-	return put_sample(live, record, &sample, markers, out);
+	if (!live->keep_copies)
+		return put_sample(live, record, &sample, markers, out);
+	str_append(out, record, record->size);
+	return str_status(out);
 }
 
 const struct live_stats *live_stats(const struct live *live)

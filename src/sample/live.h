@@ -27,9 +27,9 @@ struct live_stats {
 };
 
 /* attr: as the kernel has it, with REGS_USER and STACK_USER. symbols: where objects are looked for;
- * NULL: the defaults. */
+ * NULL: the defaults. keep_copies: records stay as they are, stacks are counted only. */
 int live_new(const struct perf_event_attr *attr, const struct symbols_options *symbols,
-	     struct live **ret);
+	     bool keep_copies, struct live **ret);
 void live_free(struct live *live);
 /* sample_max_stack of the attribute in such files: no chain ends because of its length. */
 #define LIVE_MAX_STACK UINT16_MAX

@@ -86,7 +86,8 @@ static void sift_down(struct live_merge *merge, uint32_t i)
 int recorder_live_open(struct recorder *recorder)
 {
 	struct live_merge *merge;
-	int r = live_new(&recorder->attrs.data[0], NULL, &recorder->live);
+	bool keep = recorder->options.callgraph == CALLGRAPH_DWARF_RAW;
+	int r = live_new(&recorder->attrs.data[0], NULL, keep, &recorder->live);
 
 	if (r < 0)
 		return r;

@@ -161,6 +161,8 @@ static int build_attrs(struct recorder *recorder)
 	}
 	set_group_reads(recorder);
 	set_side_band(&recorder->attrs.data[0]);
+	/* perf looks for unwind tables in the mappings, where they lie beside the code. */
+	recorder->attrs.data[0].mmap_data = options->callgraph == CALLGRAPH_DWARF_RAW;
 	/* One record layout for all events: readers and the tally rely on it. */
 	vec_for_each(&recorder->attrs, attr)
 		sample_type |= attr->sample_type;

@@ -56,18 +56,19 @@ static uint64_t live_ring_bytes(uint64_t rings)
 void recorder_choose_sizes(struct recorder *recorder)
 {
 	const struct recorder_options *options = &recorder->options;
-	bool live = options->callgraph == CALLGRAPH_DWARF;
+	bool raw = options->callgraph == CALLGRAPH_DWARF_RAW;
+	bool live = options->callgraph == CALLGRAPH_DWARF || raw;
 	uint64_t rings = MAX(cpuset_count(&recorder->cpus), 1u), bytes;
 
 	recorder->ring_bytes = options->ring_bytes ? options->ring_bytes
 			       : live              ? live_ring_bytes(rings)
 						   : RING_BYTES;
 	recorder->stack_bytes = options->stack_bytes;
-	if (!live && options->callgraph != CALLGRAPH_DWARF_RAW)
+	if (!live) {
 		recorder->stack_bytes = 0;
-	else if (!options->stack_bytes && !live)
+	} else if (!options->stack_bytes && raw) {
 		recorder->stack_bytes = RAW_STACK_BYTES;
-	else if (!options->stack_bytes) {
+	} else if (!options->stack_bytes) {
 		bytes = recorder->ring_bytes / LIVE_RING_SAMPLES;
 		bytes = MAX(MIN(bytes, (uint64_t)LIVE_STACK_MAX), (uint64_t)LIVE_STACK_MIN);
 		recorder->stack_bytes = (uint32_t)bytes & ~7u;

@@ -61,6 +61,7 @@ static int synthesize(struct recorder *recorder)
 		.sys = "/sys",
 		.sample_type = recorder->attrs.data[0].sample_type,
 		.event_id = recorder->fds.data[0].id,
+		.data_maps = recorder->attrs.data[0].mmap_data,
 		.build_ids = recorder->attrs.data[0].build_id,
 		.put = put_synthesized,
 		.arg = recorder,
@@ -97,7 +98,7 @@ static int open_writer(struct recorder *recorder, struct err *err)
 		events[i] = (struct writer_event){.attr = recorder->attrs.data[i],
 						  .name = recorder->names.data[i],
 						  .ids = ids + used};
-		if (recorder->live)
+		if (recorder->options.callgraph == CALLGRAPH_DWARF)
 			live_file_attr(&events[i].attr);
 		vec_for_each(&recorder->fds, entry) {
 			if (entry->event == i)
@@ -153,7 +154,7 @@ int recorder_open(const struct recorder_options *options, struct recorder **ret,
 	r = recorder_open_events(recorder, err);
 	if (r == 0)
 		r = open_poll(recorder, err);
-	if (r == 0 && options->callgraph == CALLGRAPH_DWARF)
+	if (r == 0 && recorder->stack_bytes > 0)
 		r = recorder_live_open(recorder);
 	if (r == 0)
 		r = open_writer(recorder, err);
@@ -468,8 +469,6 @@ static void count_stacks(const struct recorder *recorder, struct recorder_result
 	struct str words = {0};
 
 	result->stack_bytes = recorder->stack_bytes;
-	result->stacks = recorder->tally.copies;
-	result->cut_stacks = recorder->tally.full_copies;
 	if (!stats)
 		return;
 	result->stacks = stats->stacks;
@@ -490,7 +489,7 @@ static int put_stack_counts(struct recorder *recorder, const struct recorder_res
 	struct str section = {0};
 	int r;
 
-	if (!recorder->live)
+	if (recorder->options.callgraph != CALLGRAPH_DWARF)
 		return 0;
 	str_append(&section, head, sizeof(head));
 	str_append(&section, counts, sizeof(counts));

@@ -73,8 +73,8 @@ struct recorder_result {
 	uint64_t ring_bytes;                  /* per CPU, as it came to be */
 	bool rings_shrunk;                    /* the mlock limit made them smaller than wanted */
 	uint32_t stack_bytes;          /* copied of each user stack, as it came to be; 0: none */
-	uint64_t stacks;               /* unwound while recording, or with copies; of these: */
-	uint64_t cut_stacks;           /* end where the copied bytes end; RAW: the copy was full */
+	uint64_t stacks;               /* that were copied; of these: */
+	uint64_t cut_stacks;           /* leave the copied bytes */
 	uint64_t lost_stacks;          /* end in code whose callers nothing tells */
 	uint64_t frame_pointer_stacks; /* some frames were found by frame pointers */
 	char lost_in[512];             /* the object in which most were lost, and why */

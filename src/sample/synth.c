@@ -164,6 +164,8 @@ static int put_mmap2(struct synth *synth, struct mmap2_body *map, const char *pa
 	uint32_t ids[2] = {map->pid, map->tid};
 	uint16_t misc = PERF_RECORD_MISC_USER;
 
+	if (!(map->prot & PROT_EXEC))
+		misc |= PERF_RECORD_MISC_MMAP_DATA;
 	if (synth->build_ids) {
 		struct build_id id = file_build_id(synth, map, path);
 
@@ -177,7 +179,7 @@ static int put_mmap2(struct synth *synth, struct mmap2_body *map, const char *pa
 	return put_record(synth, PERF_RECORD_MMAP2, misc, map, sizeof(*map), path, ids);
 }
 
-/* "start-end perms offset major:minor inode   path"; false: not executable or not understood. */
+/* "start-end perms offset major:minor inode   path"; false: not understood. */
 static bool parse_map_line(char *line, struct mmap2_body *map, const char **ret_path)
 {
 	unsigned long long start, end, offset, inode;
@@ -186,8 +188,7 @@ static bool parse_map_line(char *line, struct mmap2_body *map, const char **ret_
 	int used = 0;
 
 	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, perms, &offset, &major,
-		   &minor, &inode, &used) < 7 ||
-	    perms[2] != 'x')
+		   &minor, &inode, &used) < 7)
 		return false;
 	map->addr = start;
 	map->len = end - start;
@@ -197,7 +198,7 @@ static bool parse_map_line(char *line, struct mmap2_body *map, const char **ret_
 	map->file.ino = inode;
 	map->file.ino_generation = 0;
 	map->prot = (perms[0] == 'r' ? PROT_READ : 0U) | (perms[1] == 'w' ? PROT_WRITE : 0U) |
-		    PROT_EXEC;
+		    (perms[2] == 'x' ? PROT_EXEC : 0U);
 	map->flags = perms[3] == 's' ? MAP_SHARED : MAP_PRIVATE;
 	*ret_path = line[used] ? line + used : "//anon";
 	return true;
@@ -222,9 +223,10 @@ static int synth_maps(struct synth *synth, pid_t pid)
 			*next++ = '\0';
 		/* "r-xp" stands at a fixed place only after the addresses: a cheap look before
 		 * parsing. */
-		if (!strstr(line, "x"))
+		if (!synth->data_maps && !strstr(line, "x"))
 			continue;
-		if (!parse_map_line(line, &map, &name))
+		if (!parse_map_line(line, &map, &name) ||
+		    !(map.prot & PROT_EXEC || synth->data_maps))
 			continue;
 		r = put_mmap2(synth, &map, name);
 		if (r < 0)

@@ -19,6 +19,7 @@ struct synth {
 	uint64_t sample_type; /* of the event whose trailer the records carry; sample_id_all is
 				 assumed */
 	uint64_t event_id;    /* for PERF_SAMPLE_ID and IDENTIFIER */
+	bool data_maps;       /* mappings without code too, as attr.mmap_data gives them */
 	bool build_ids;       /* MMAP2 records carry build ids instead of device and inode */
 	int (*put)(void *arg, const void *record, size_t size);
 	void *arg;

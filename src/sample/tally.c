@@ -14,9 +14,7 @@
 
 int tally_init(struct tally *tally, const struct perf_event_attr *attr, uint32_t event_count)
 {
-	*tally = (struct tally){.sample_type = attr->sample_type,
-				.read_format = attr->read_format,
-				.user_regs = attr->sample_regs_user};
+	*tally = (struct tally){.sample_type = attr->sample_type, .read_format = attr->read_format};
 	for (uint32_t i = 0; i < event_count; i++)
 		if (vec_push(&tally->events, (struct tally_event){0}) < 0)
 			return -ENOMEM;
@@ -67,24 +65,6 @@ static size_t read_words(const struct tally *tally, const uint64_t *at)
 						      : 1 + times + extra;
 }
 
-/* Behind the chain: registers, then the copied stack with its size before and what is filled behind
- * it. Raw data and branches are not recorded with copies, or the copy is not counted. */
-static void see_copy(struct tally *tally, const uint64_t *at, const uint64_t *end)
-{
-	uint64_t words;
-
-	if (tally->sample_type & (PERF_SAMPLE_RAW | PERF_SAMPLE_BRANCH_STACK) || at >= end)
-		return;
-	at += *at ? 1 + __builtin_popcountll(tally->user_regs) : 1;
-	if (at >= end || *at == 0)
-		return;
-	words = *at / 8;
-	if (words + 1 >= (uint64_t)(end - at))
-		return;
-	tally->copies++;
-	tally->full_copies += at[1 + words] >= *at;
-}
-
 static int tally_sample(struct tally *tally, const uint64_t *at, const uint64_t *end)
 {
 	uint64_t type = tally->sample_type, id = 0, ip = 0;
@@ -112,8 +92,6 @@ static int tally_sample(struct tally *tally, const uint64_t *at, const uint64_t 
 		return r;
 	for (uint64_t left = MIN(*at, (uint64_t)(end - at - 1)); r == 0 && left > 0; left--)
 		r = see_ip(tally, *++at);
-	if (type & PERF_SAMPLE_STACK_USER)
-		see_copy(tally, at + 1, end);
 	return r;
 }
 

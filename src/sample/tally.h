@@ -20,11 +20,9 @@ struct tally_event {
 struct tally {
 	uint64_t sample_type; /* the same for every event */
 	uint64_t read_format;
-	uint64_t user_regs;
 	struct u64_map ids; /* id -> event index; needed with more than one event */
 	VEC(struct tally_event) events;
 	uint64_t samples, lost_records, throttled;
-	uint64_t copies, full_copies; /* of user stacks; full: more stack than was copied, likely */
 	uint64_t first_time_ns, last_time_ns; /* of samples; 0: none */
 	struct u64_map kernel_seen;
 	VEC(uint64_t) kernel_ips; /* distinct, unsorted */

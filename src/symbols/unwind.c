@@ -422,8 +422,11 @@ bool unwind_table_rule(const struct unwind_table *table, uint64_t vaddr, struct 
 
 bool unwind_table_is_sigreturn(const struct unwind_table *table, uint64_t vaddr)
 {
+	/* A stub has two instructions, the second is the system call. */
+	uint64_t last = table->arch == UNWIND_ARM64 ? 4 : 7;
+
 	for (size_t i = 0; i < table->sigreturns.len; i++)
-		if (table->sigreturns.data[i] == vaddr)
+		if (vaddr >= table->sigreturns.data[i] && vaddr - table->sigreturns.data[i] <= last)
 			return true;
 	return false;
 }
