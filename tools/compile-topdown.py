@@ -2,7 +2,8 @@
 """Compiles the top-down tables (data/topdown/*.txt) into C, and checks them.
 
     compile-topdown.py OUT.c meanings.txt TABLE.txt...
-    compile-topdown.py --markdown meanings.txt TABLE.txt...     one section per table, for docs/topdown.md
+    compile-topdown.py --page PAGE.md meanings.txt TABLE.txt...         writes docs/topdown-trees.md
+    compile-topdown.py --check-page PAGE.md meanings.txt TABLE.txt...   fails when it is not current
 
 Checked for every table: each formula parses; each name in it is an event, a node or a let of that
 table; nothing depends on itself; every event is used; parents exist and stand before their children;
@@ -10,6 +11,9 @@ thresholds are in percent, formulas are fractions; every node has a meaning; sum
 "closed" add up for any counts. Lines of a table (# comments):
 
     set TITLE | cpu NAME... | vendor intel|amd|arm | pmu NAME | width N | own-thresholds | percore
+    like TABLE [levels N]                 everything but set and cpu as in TABLE.txt, of nodes levels 1 to N;
+                                          what follows replaces lets, nodes and events of the same name, and
+                                          events that nothing uses any more are left out
     let NAME = FORMULA                    upper case
     alias NAME = EVENT [* FACTOR]         NAME counts FACTOR times EVENT
     node NAME < PARENT|top slots|clocks|uops|stalls|events
@@ -19,6 +23,7 @@ thresholds are in percent, formulas are fractions; every node has a meaning; sum
     event NAME SELECT[/UMASK] [cmask=N] [edge] [any] [config1=N]
 """
 import ast
+import os
 import random
 import re
 import sys
@@ -37,7 +42,7 @@ class Table:
     def __init__(self, path):
         self.path = path
         self.fields, self.lets, self.aliases, self.nodes, self.sums, self.events = {}, {}, {}, {}, [], {}
-        self.code = {}
+        self.code, self.inherited = {}, set()
         node = None
         with open(path, encoding="ascii") as lines:
             for self.line, text in enumerate(lines, 1):
@@ -53,7 +58,9 @@ class Table:
         return re.fullmatch(pattern, text) or self.fail(f"'{text}' is not understood")
 
     def read(self, key, rest, node):
-        if key in ("set", "cpu", "vendor", "pmu", "width", "own-thresholds", "percore"):
+        if key == "like":
+            self.like(*self.match(r"(\S+)(?: levels (\d))?", rest).groups())
+        elif key in ("set", "cpu", "vendor", "pmu", "width", "own-thresholds", "percore"):
             self.fields[key] = rest
         elif key == "let":
             name, formula = self.match(r"([A-Z]\w*) = (.+)", rest).groups()
@@ -69,8 +76,11 @@ class Table:
                 self.fail(f"the parent {parent} does not stand before {title}")
             node = {"title": title, "parent": parent.lower(), "unit": unit, "or": None}
             node["level"] = 1 if parent == "top" else self.nodes[parent.lower()]["level"] + 1
-            if title.lower() in self.nodes:
+            if title.lower() in self.nodes and title.lower() not in self.inherited:
                 self.fail(f"{title} stands there twice")
+            if title.lower() in self.inherited and self.nodes[title.lower()]["parent"] != node["parent"]:
+                self.fail(f"{title} has another parent than in the table that this one is like")
+            self.inherited.discard(title.lower())
             self.nodes[title.lower()] = node
         elif key == "value":
             node["value"] = rest
@@ -93,6 +103,28 @@ class Table:
             self.fail(f"'{key}' is not understood")
         return node
 
+    def like(self, name, levels):
+        base = Table(os.path.join(os.path.dirname(self.path), name + ".txt"))
+        self.fields.update({key: value for key, value in base.fields.items() if key not in ("set", "cpu")})
+        self.nodes = {name: node for name, node in base.nodes.items() if node["level"] <= int(levels or 9)}
+        self.sums = [s for s in base.sums if s[2][0] in self.nodes]
+        self.lets, self.aliases, self.events = dict(base.lets), dict(base.aliases), dict(base.events)
+        self.inherited = set(self.nodes) | set(self.events)
+
+    def drop_unused(self):
+        """Of what came from another table: lets and events that no node needs."""
+        used, todo = set(), list(self.nodes) + ["CYCLES", "SLOTS", "INSTRUCTIONS", "S4"]
+        while todo:
+            name = todo.pop()
+            formula = self.lets.get(name) or (self.nodes[name]["value"] if name in self.nodes else None)
+            if name not in used:
+                used.add(name)
+                todo += self.names(formula) if formula else []
+        self.lets = {name: let for name, let in self.lets.items() if name in used}
+        self.events = {name: event for name, event in self.events.items()
+                       if name in used or name not in self.inherited}
+        self.aliases = {name: alias for name, alias in self.aliases.items() if alias[0] in self.events}
+
     def event(self, words):
         name, code = words[0].lower(), words[1]
         select, _, umask = code.partition("/")
@@ -112,8 +144,9 @@ class Table:
                 config1 = int(value, 16)
             else:
                 self.fail(f"'{word}' is not understood")
-        if name in self.events:
+        if name in self.events and name not in self.inherited:
             self.fail(f"the event {name} stands there twice")
+        self.inherited.discard(name)
         self.events[name] = (words[0], config, config1)
 
     # --- checks ---
@@ -146,6 +179,8 @@ class Table:
         for key in ("set", "cpu", "vendor", "pmu", "width"):
             if key not in self.fields:
                 self.fail(f"no line '{key}'")
+        if any(name in self.inherited for name in self.events):
+            self.drop_unused()
         for name, (event, _) in self.aliases.items():
             if event not in self.events or name in self.events:
                 self.fail(f"alias {name}: of an event that is not there, or an event itself")
@@ -271,25 +306,67 @@ def emit(table, index, meanings, out):
             + "},")
 
 
-def markdown(table, meanings):
-    print(f"\n## {table.fields['set']}\n")
-    print(f"`--cpu {' '.join(table.fields['cpu'].split())}`, {table.fields['width']} slots a cycle"
-          + (", thresholds of our own" if "own-thresholds" in table.fields else "") + "\n")
-    print("| node | unit | over | meaning |\n|---|---|---|---|")
+PAGE = """# The trees of `culprit topdown`
+
+Generated from `data/topdown/*.txt` by `tools/compile-topdown.py --page`; a test holds this page to them. What marks,
+states and errors mean stands in [topdown.md](topdown.md).
+
+The name of a section is what every output shows as the formula set. Names in capitals are defined above each table,
+`[Name]` is the value of another node, the rest are events as the vendor spells them, with `:c6` for a counter mask of 6
+and `:e1` for counting edges. Shares of slots add up; those of cycles, operations and stalls are of something else.
+A threshold "& parents" is one that the vendor ties to those above; culprit asks that of every mark.
+"""
+
+
+def formula_text(table, formula):
+    def readable(m):
+        word = plain(m.group())
+        if word in table.nodes:
+            return f"[{table.nodes[word]['title']}]"
+        return table.events[word][0].lower() if word in table.events else word
+    return "`" + NAME.sub(readable, formula).replace("|", "\\|") + "`"
+
+
+def section(table, out):
+    out.append(f"\n## {table.fields['set']}\n")
+    out.append(f"`--cpu {' '.join(table.fields['cpu'].split())}`, {table.fields['width']} slots a cycle"
+               + (", thresholds of our own: the vendor publishes none" if "own-thresholds" in table.fields else "")
+               + (", of whole cores when SMT is on" if "percore" in table.fields else "") + "\n")
+    for name in sorted(table.lets):
+        out.append(f"- {name} = {formula_text(table, table.lets[name])}")
+    out.append("\n| node | of | over | formula |\n|---|---|---|---|")
+
     def walk(parent):
         for node in table.nodes.values():
             if node["parent"] == parent:
-                over = f"{node['over'] * 100:g}%"
+                over = f"{node['over'] * 100:g}%" + (" & parents" if node["with_parent"] else "")
                 if node["or"]:
-                    over += f", or {node['or'][0]} over {node['or'][1] * 100:g}%"
-                print(f"| {'&emsp;' * (node['level'] - 1)}{node['title']} | {node['unit']} | {over} "
-                      f"| {meanings[node['title']][0]} |")
+                    over += f", or {table.nodes[node['or'][0]]['title']} {node['or'][1] * 100:g}%"
+                out.append(f"| {'&emsp;' * (node['level'] - 1)}{node['title']} | {node['unit']} | {over} "
+                           f"| {formula_text(table, node['value'])} |")
                 walk(node["title"].lower())
     walk("top")
+    for kind, whole, parts in table.sums:
+        left = "100%" if whole == "1" else table.nodes[whole]["title"]
+        out.append(("\n" if (kind, whole, parts) == table.sums[0] else "")
+                   + f"- {left} {'is' if kind == 'closed' else 'is about'} "
+                   + " + ".join(table.nodes[part]["title"] for part in parts))
+
+
+def page(tables, meanings):
+    out = [PAGE.rstrip("\n")]
+    for table in tables:
+        section(table, out)
+    out.append("\n## What the nodes mean\n\n| node | meaning | what usually helps |\n|---|---|---|")
+    for name in sorted(meanings, key=str.lower):
+        out.append(f"| {name} | {meanings[name][0]} | {meanings[name][1]} |")
+    return "\n".join(out) + "\n"
 
 
 def main():
-    out, meanings, tables = sys.argv[1], read_meanings(sys.argv[2]), [Table(path) for path in sys.argv[3:]]
+    args = sys.argv[1:]
+    mode = args.pop(0) if args[0].startswith("--") else "--compile"
+    out, meanings, tables = args[0], read_meanings(args[1]), [Table(path) for path in args[2:]]
     cpus = set()
     for table in tables:
         table.check(meanings)
@@ -299,10 +376,16 @@ def main():
             cpus.add(cpu)
     unused = set(meanings) - {node["title"] for table in tables for node in table.nodes.values()}
     if unused:
-        raise Wrong(f"{sys.argv[2]}: no table has {', '.join(sorted(unused))}")
-    if out == "--markdown":
-        for table in tables:
-            markdown(table, meanings)
+        raise Wrong(f"{args[1]}: no table has {', '.join(sorted(unused))}")
+    if mode == "--page":
+        with open(out, "w", encoding="ascii") as file:
+            file.write(page(tables, meanings))
+        return
+    if mode == "--check-page":
+        with open(out, encoding="ascii") as file:
+            if file.read() != page(tables, meanings):
+                raise Wrong(f"{out} is not current: tools/compile-topdown.py --page writes it anew")
+        print(f"{out}: {len(tables)} trees, current")
         return
     text = ["/* Generated by tools/compile-topdown.py from data/topdown. */", '#include "base/util.h"',
             '#include "events/topdown.h"', ""]

@@ -158,8 +158,14 @@ static const struct {
 	{"system.sockets[0].cpus.count * system.socket_count", "#num_cpus"},
 };
 
-static bool put_constant(const char *name, size_t len, struct str *out)
+static bool put_constant(const struct entry *e, const char *name, size_t len, struct str *out)
 {
+	/* The metrics of the method mean ticks of the measured time, divided by its length. */
+	if (len == strlen("SYSTEM_TSC_FREQ") && strncasecmp(name, "SYSTEM_TSC_FREQ", len) == 0 &&
+	    e->text[T_CATEGORY] && strcmp(e->text[T_CATEGORY], "TMA") == 0) {
+		str_puts(out, "(#system_tsc_freq * duration_time)");
+		return true;
+	}
 	for (size_t i = 0; i < ARRAY_LEN(constants); i++)
 		if (strlen(constants[i].name) == len &&
 		    strncasecmp(constants[i].name, name, len) == 0) {
@@ -180,7 +186,7 @@ static int rename_alias(void *ctx, const char *name, size_t len, struct str *out
 		if (strlen(e->aliases.data[i].alias) != len ||
 		    memcmp(e->aliases.data[i].alias, name, len) != 0)
 			continue;
-		if (put_constant(to, strlen(to), out))
+		if (put_constant(e, to, strlen(to), out))
 			return 0;
 		if (parse_double(to, &number) == 0) /* a number where a name should stand */
 			str_puts(out, to);
@@ -188,7 +194,7 @@ static int rename_alias(void *ctx, const char *name, size_t len, struct str *out
 			expr_put_name(out, to);
 		return 0;
 	}
-	if (!put_constant(name, len, out))
+	if (!put_constant(e, name, len, out))
 		str_append(out, name, len);
 	return 0;
 }
@@ -196,10 +202,13 @@ static int rename_alias(void *ctx, const char *name, size_t len, struct str *out
 /* "metric_TMA_....L1_Bound(%)" becomes "L1_Bound". */
 static void put_legacy(struct str *out, const char *name)
 {
+	char plain[256];
+
 	(void)str_prefix(name, "metric_", &name);
 	(void)str_prefix(name, "TMA_", &name);
 	name += strspn(name, ".");
-	str_append(out, name, strcspn(name, "("));
+	snprintf(plain, sizeof(plain), "%.*s", (int)strcspn(name, "("), name);
+	expr_put_name(out, plain); /* "4K_Aliasing" begins with a digit */
 }
 
 static int rename_threshold(void *ctx, const char *name, size_t len, struct str *out)
@@ -333,7 +342,7 @@ static void set_unit(const struct entry *e, struct metric *m)
 		if (end == unit || !(m->scale > 0 && m->scale < 1e15))
 			m->scale = 1;
 	}
-	m->percent = strcmp(m->unit, "%") == 0 || strcmp(m->unit, "percent") == 0;
+	m->percent = m->unit[0] == '%' || strcmp(m->unit, "percent") == 0; /* AMD: "%slots" */
 }
 
 /* perfmon's level 1: "metric_TMA_Frontend_Bound(%)" of slots, no parent, no information besides. */

@@ -17,6 +17,7 @@ struct topdown_loaded {
 	VEC(struct topdown_node) nodes;
 	VEC(const struct metric *) sources; /* of the nodes */
 	unsigned level;                     /* of the node whose formula is made */
+	bool share;                         /* it is one, and no rate */
 	bool smt;                           /* a formula of level 1 asks for #smt_on */
 
 	/* metrics whose formulas are being rewritten, outermost first */
@@ -37,5 +38,8 @@ const char *loaded_event(struct topdown_loaded *l, const char *text, size_t len,
 /* What the condition of a metric says for its node. */
 void loaded_threshold(struct topdown_loaded *l, const struct metric *metric, double factor,
 		      struct topdown_node *node);
+/* The metric that a metric is a part of. A few of perfmon's name one of a wrong level: then it is
+ * the one of the level above whose threshold they need. */
+const struct metric *loaded_parent(const struct topdown_loaded *l, const struct metric *metric);
 /* "CYCLES", "SLOTS" and the others that the evaluation knows by name; other names of events. */
 int loaded_common(struct topdown_loaded *l);

@@ -169,11 +169,30 @@ static bool next_comparison(const char **at, struct comparison *ret)
 			continue;
 		memcpy(ret->name, *at - len, len);
 		ret->name[len] = '\0';
+		if (ret->name[0] == '\\')
+			memmove(ret->name, ret->name + 1, len);
 		ret->joined = joined;
 		*at = end;
 		return true;
 	}
 	return false;
+}
+
+const struct metric *loaded_parent(const struct topdown_loaded *l, const struct metric *metric)
+{
+	const struct metric *parent = metrics_find(l->metrics, metric->parent, l->pmu);
+	const char *at = metric->threshold;
+	struct comparison c;
+
+	if (!parent || l->metrics->layout != METRIC_PERFMON || parent->level + 1 == metric->level)
+		return parent;
+	while (next_comparison(&at, &c)) {
+		const struct metric *other = metrics_find(l->metrics, c.name, l->pmu);
+
+		if (c.joined == '&' && other && other->level + 1 == metric->level)
+			return other;
+	}
+	return parent;
 }
 
 static int node_of(const struct topdown_loaded *l, const struct metric *metric)

@@ -140,8 +140,7 @@ static int add_children(struct topdown_loaded *l)
 
 			if (metric->parent[0] == '\0' || metric->root || !is_ours(l, metric) ||
 			    l->nodes.data[parent].level >= LEVEL_MAX ||
-			    metrics_find(l->metrics, metric->parent, l->pmu) !=
-				    l->sources.data[parent] ||
+			    loaded_parent(l, metric) != l->sources.data[parent] ||
 			    metric == l->sources.data[parent])
 				continue;
 			r = add_node(l, metric, (int)parent);
@@ -289,6 +288,18 @@ static int use_metric(struct topdown_loaded *l, const struct metric *metric, str
 	return r;
 }
 
+/* How long an instruction takes to retire is nothing that is counted here. Formulas that ask
+ * whether it is known (">= 0") then take a constant; others have no value. */
+static bool is_latency(const char *text, size_t len)
+{
+	return len > 15 && strncasecmp(text + len - 15, ":retire_latency", 15) == 0;
+}
+
+static bool has_guard(const char *formula)
+{
+	return strstr(formula, ">=") || strstr(formula, "> =");
+}
+
 static int rename_one(void *ctx, const char *text, size_t len, struct str *out)
 {
 	struct topdown_loaded *l = ctx;
@@ -304,9 +315,12 @@ static int rename_one(void *ctx, const char *text, size_t len, struct str *out)
 		l->smt |= len == 7 && l->level == 1 && strncasecmp(text, "#smt_on", 7) == 0;
 		return 0;
 	}
-	if (len > 15 && strncasecmp(text + len - 15, ":retire_latency", 15) == 0) {
-		str_puts(out,
-			 "(-1)"); /* no core tells us: perfmon's formulas then take a constant */
+	if (is_latency(text, len) && has_guard(l->path[l->depth - 1]->formula)) {
+		str_puts(out, "(-1)");
+		return 0;
+	}
+	if (len == 13 && memcmp(text, "duration_time", 13) == 0 && l->share) {
+		str_putc(out, '1'); /* no share depends on how long it was measured */
 		return 0;
 	}
 	snprintf(plain, sizeof(plain), "%.*s", (int)MIN(len, sizeof(plain) - 1), text);
@@ -384,6 +398,7 @@ static int make_formula(struct topdown_loaded *l, size_t index)
 
 	l->depth = 1;
 	l->level = node->level;
+	l->share = node->unit != TOPDOWN_RATE;
 	l->path[0] = metric;
 	l->height = metric->height;
 	r = rewrite(l, metric, &raw);

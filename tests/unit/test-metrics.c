@@ -150,11 +150,11 @@ TEST(perfmon_gives_the_tree_and_the_published_digits)
 		EXPECT(!event(&l, "int_misc.uop_dropping")->no_code);
 		EXPECT(event(&l, "itlb_misses.stlb_hit")->no_code);
 		EXPECT(strstr(str_text(&l.metrics.problems), "cannot_be_read: column") != NULL);
-		EXPECT_STR(
-			metrics_find(&l.metrics, "info_core_frequency", "")->formula,
-			"( CPU_CLK_UNHALTED.THREAD / CPU_CLK_UNHALTED.REF_TSC ) * "
-			"#system_tsc_freq / 1000000000 if #smt_on else CPU_CLK_UNHALTED.THREAD / "
-			"20");
+		EXPECT_STR(metrics_find(&l.metrics, "info_core_frequency", "")->formula,
+			   "( CPU_CLK_UNHALTED.THREAD / CPU_CLK_UNHALTED.REF_TSC ) * "
+			   "(#system_tsc_freq * duration_time) / 1000000000 if #smt_on else "
+			   "CPU_CLK_UNHALTED.THREAD / "
+			   "20");
 	}
 	unload(&l);
 }
@@ -330,6 +330,49 @@ TEST(metrics_of_metrics_are_evaluated_once)
 	EXPECT_INT(topdown_load(&l.metrics, NULL, &loaded, &l.err), -E2BIG);
 	metrics_fini(&l.metrics);
 	str_fini(&text);
+}
+
+/* perfmon: latencies without a guard, times that cancel, a parent of the wrong level, a digit
+ * first. */
+TEST(perfmon_traps)
+{
+	static const char text[] =
+		"{\"Metrics\":["
+		"{\"MetricName\":\"Backend_Bound\",\"Level\":1,\"UnitOfMeasure\":\"percent\","
+		"\"CountDomain\":\"Slots\",\"Category\":\"TMA\",\"Formula\":\"100 * ( a / b )\","
+		"\"Events\":[{\"Name\":\"X\",\"Alias\":\"a\"},{\"Name\":\"CYC\",\"Alias\":\"b\"}]},"
+		"{\"MetricName\":\"Core_Bound\",\"Level\":2,\"UnitOfMeasure\":\"percent\","
+		"\"ParentCategory\":\"Backend_Bound\",\"Formula\":\"7\"},"
+		"{\"MetricName\":\"Ports\",\"Level\":3,\"UnitOfMeasure\":\"percent\","
+		"\"ParentCategory\":\"Core_Bound\",\"Formula\":\"8\"},"
+		"{\"MetricName\":\"4K_Serial\",\"Level\":3,\"UnitOfMeasure\":\"percent\","
+		"\"ParentCategory\":\"Ports\",\"Category\":\"TMA\",\"CountDomain\":\"Clocks\","
+		"\"Formula\":\"100 * ( a * ( b / c ) / ( d / 1000 ) )\","
+		"\"Events\":[{\"Name\":\"X\",\"Alias\":\"a\"},{\"Name\":\"CYC\",\"Alias\":\"c\"}],"
+		"\"Constants\":[{\"Name\":\"SYSTEM_TSC_FREQ\",\"Alias\":\"b\"},{\"Name\":"
+		"\"DURATIONTIMEINMILLISECONDS\",\"Alias\":\"d\"}],\"Threshold\":{\"Formula\":"
+		"\"a > 10 & b > 15\",\"ThresholdMetrics\":[{\"Alias\":\"a\",\"Value\":"
+		"\"metric_TMA_....4K_Serial(%)\"},{\"Alias\":\"b\",\"Value\":"
+		"\"metric_TMA_..Core_Bound(%)\"}]}},"
+		"{\"MetricName\":\"Locks\",\"Level\":3,\"UnitOfMeasure\":\"percent\","
+		"\"ParentCategory\":\"Core_Bound\",\"Formula\":\"100 * ( a * b / c )\",\"Events\":["
+		"{\"Name\":\"X\",\"Alias\":\"a\"},{\"Name\":\"X:retire_latency\",\"Alias\":\"b\"},"
+		"{\"Name\":\"CYC\",\"Alias\":\"c\"}]}]}";
+	static const struct count counts[] = {{"X", 10}, {"CYC", 1000}};
+	struct loaded l = {.err = {""}};
+
+	EXPECT_INT(parse(&l.metrics, text, &l.err), 0);
+	EXPECT_INT(topdown_load(&l.metrics, NULL, &l.loaded, &l.err), 0);
+	l.table = l.loaded ? topdown_loaded_table(l.loaded) : NULL;
+	if (l.table) {
+		EXPECT_STR(node(&l, "4K_Serial")->formula,
+			   "x * ( (#system_tsc_freq * 1) / cyc ) / ( (1 * 1000) / 1000 )");
+		EXPECT_NEAR(node(&l, "4K_Serial")->over, 0.10, 1e-12);
+		EXPECT_INT(node(&l, "4K_Serial")->parent, topdown_node_find(l.table, "core_bound"));
+		EXPECT_STR(DIGITS(&l, counts, "locks"), "not_counted");
+		EXPECT_STR(DIGITS(&l, counts, "backend_bound"), "1.0");
+	}
+	unload(&l);
 }
 
 TEST(documents_that_are_wrong)

@@ -141,6 +141,39 @@ TEST(folding_saves_events)
 	topdown_free(topdown);
 }
 
+/* Servers measure other distances than the client they are like; SMT decides about events. */
+TEST(tables_like_others)
+{
+	const struct topdown_table *skl = topdown_table_find("skl"),
+				   *skx = topdown_table_find("skx"),
+				   *clx = topdown_table_find("clx"),
+				   *spr = topdown_table_find("spr"),
+				   *gnr = topdown_table_find("gnr");
+	bool nodes[256] = {false}, wanted[256];
+	struct topdown *topdown;
+
+	EXPECT(skl != skx && skx != clx && spr != gnr && gnr == topdown_table_find("adl-p"));
+	EXPECT(strstr(skl->nodes[topdown_node_find(skl, "l3_hit_latency")].formula, "(10 * GHz)"));
+	EXPECT(strstr(skx->nodes[topdown_node_find(skx, "l3_hit_latency")].formula,
+		      "(20.5 * GHz)"));
+	EXPECT_INT(topdown_event_find(skx, "offcore_response.demand_rfo.l3_hit.snoop_hitm"), -1);
+	EXPECT(topdown_event_find(clx, "ocr.demand_rfo.l3_miss.remote_hitm") >= 0);
+	EXPECT(topdown_node_find(clx, "slow_pause") >= 0 &&
+	       topdown_node_find(skx, "slow_pause") < 0);
+	EXPECT_INT(topdown_node_find(gnr, "l1_bound"), -1); /* levels 1 and 2 */
+	EXPECT_INT(gnr->node_count, 12);
+	EXPECT(topdown_node_find(skl, "4K_aliasing") >= 0);
+	nodes[topdown_node_find(spr, "dsb")] = true;
+	ASSERT(topdown_new(spr, &topdown, NULL) == 0);
+	topdown_events(topdown, nodes, false, false, wanted);
+	EXPECT(!wanted[topdown_event_find(spr, "cpu_clk_unhalted.distributed")]);
+	topdown_free(topdown);
+	ASSERT(topdown_new(spr, &topdown, NULL) == 0);
+	topdown_events(topdown, nodes, true, false, wanted);
+	EXPECT(wanted[topdown_event_find(spr, "cpu_clk_unhalted.distributed")]);
+	topdown_free(topdown);
+}
+
 TEST(names_of_events)
 {
 	const struct topdown_table *spr = topdown_table_find("spr"),
