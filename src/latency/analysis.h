@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "base/cpuset.h"
 #include "latency/record.h"
 #include "latency/run.h"
 
@@ -22,18 +23,20 @@ struct latency_part {
 struct latency_verdict {
 	unsigned cpu;
 	uint64_t seq;
-	enum latency_context context; /* LATENCY_IRQ: the thread never ran; else LATENCY_THREAD */
+	enum latency_context context; /* LATENCY_IRQ: the thread never ran; LATENCY_USER: the limit
+					 was passed on the way back to user space */
 	int64_t total_ns;
 	int64_t irq_latency_ns; /* the following are LATENCY_UNKNOWN_NS when not measured */
-	int64_t delay_ns;       /* expiry to the timer's interrupt */
+	int64_t delay_ns; /* expiry to the timer's interrupt; negative: its handler already ran */
 	bool from_idle;
 	bool handler_running; /* the timer was caught by a handler that already ran */
 	int64_t timer_irq_ns;
 	int64_t blocking_ns;
-	int blocking_pid;
+	int blocking_pid; /* the interrupted thread, also when it blocked nothing */
 	uint32_t blocking_comm, blocking_work; /* ids, 0 unknown */
-	int64_t class_ns[NOISE_CLASSES];
-	int64_t steal_ns;
+	int64_t class_ns[NOISE_CLASSES];       /* after the timer's interrupt */
+	int64_t return_ns;                     /* context LATENCY_USER: from thread to user space */
+	int64_t steal_ns;                      /* inside the other times, not beside them */
 	int64_t rest_ns;
 	struct latency_part *before; /* IRQs and NMIs overlapping [expiry, timer interrupt) */
 	unsigned before_count;
@@ -53,9 +56,12 @@ struct latency_verdict latency_verdict_empty(void);
 
 struct latency_analysis;
 
-/* Verdicts go into run when a limit is passed; keeps at most keep worst samples per CPU without
- * limits (0: only by limits). */
+/* Verdicts go into run when a limit is passed; besides, the keep worst samples per CPU are analysed
+ * (0: only by limits). */
 int latency_analysis_new(struct latency_run *run, unsigned keep, struct latency_analysis **ret);
+/* CPUs that remedies may name as free for other work; without them commands say LIST. */
+void latency_analysis_spare_cpus(struct latency_analysis *analysis, const struct cpuset *cpus);
+/* 0, -ENOMEM or -EINVAL as latency_run_take(). */
 int latency_analysis_take(struct latency_analysis *analysis, const struct latency_record *record);
 /* Completes the open cycles and moves the verdicts, worst first, into run. */
 int latency_analysis_finish(struct latency_analysis *analysis);

@@ -45,6 +45,7 @@ static const struct field cpu_rows[] = {
 	FIELD(FIELD_U64, struct latency_cpu, steal_count),
 	FIELD(FIELD_U64, struct latency_cpu, steal_max_ns),
 	FIELD(FIELD_TIME, struct latency_cpu, smi_count),
+	FIELD(FIELD_TIME, struct latency_cpu, max_from_idle_ns),
 	FIELD(FIELD_U64, struct latency_cpu, lost),
 };
 TABLE(cpu);
@@ -83,6 +84,7 @@ static const struct field verdict_rows[] = {
 	FIELD(FIELD_INT, struct latency_verdict, blocking_pid),
 	FIELD(FIELD_NAME, struct latency_verdict, blocking_comm),
 	FIELD(FIELD_NAME, struct latency_verdict, blocking_work),
+	FIELD(FIELD_TIME, struct latency_verdict, return_ns),
 	FIELD(FIELD_TIME, struct latency_verdict, steal_ns),
 	FIELD(FIELD_TIME, struct latency_verdict, rest_ns),
 	FIELD(FIELD_BOOL, struct latency_verdict, decided),

@@ -95,7 +95,7 @@ static void drop_series(struct latency_cpu *row)
 static int read_cpu(struct doc *doc, enum json_token token, void *object)
 {
 	struct cpu_reading reading = {
-		.row = {.steal_ns = LATENCY_UNKNOWN_NS, .smi_count = LATENCY_UNKNOWN_NS}};
+		.row = {.steal_ns = LATENCY_UNKNOWN_NS, .smi_count = LATENCY_UNKNOWN_NS, .max_from_idle_ns = LATENCY_UNKNOWN_NS}};
 	struct latency_run *run = doc->run;
 	struct latency_cpu *row;
 	size_t before = run->cpus.len;

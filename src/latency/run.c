@@ -161,6 +161,7 @@ struct latency_verdict latency_verdict_empty(void)
 		.timer_irq_ns = LATENCY_UNKNOWN_NS,
 		.blocking_ns = LATENCY_UNKNOWN_NS,
 		.blocking_pid = -1,
+		.return_ns = LATENCY_UNKNOWN_NS,
 		.steal_ns = LATENCY_UNKNOWN_NS,
 		.rest_ns = LATENCY_UNKNOWN_NS,
 		.culprit_ns = LATENCY_UNKNOWN_NS,
@@ -219,7 +220,7 @@ struct latency_cpu *latency_run_cpu(struct latency_run *run, unsigned cpu)
 	memmove(row + 1, row, (run->cpus.len - low) * sizeof(*row));
 	run->cpus.len++;
 	*row = (struct latency_cpu){
-		.cpu = cpu, .steal_ns = LATENCY_UNKNOWN_NS, .smi_count = LATENCY_UNKNOWN_NS};
+		.cpu = cpu, .steal_ns = LATENCY_UNKNOWN_NS, .smi_count = LATENCY_UNKNOWN_NS, .max_from_idle_ns = LATENCY_UNKNOWN_NS};
 	for (unsigned i = 0; i < LATENCY_CONTEXTS; i++)
 		latency_series_init(&row->context[i]);
 	latency_series_init(&row->gaps);

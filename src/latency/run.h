@@ -62,6 +62,7 @@ struct latency_cpu {
 	int64_t steal_ns;                   /* LATENCY_UNKNOWN_NS unknown */
 	uint64_t steal_count, steal_max_ns; /* of the records of it */
 	int64_t smi_count;                  /* LATENCY_UNKNOWN_NS unknown */
+	int64_t max_from_idle_ns;           /* largest IRQ latency out of idle, UNKNOWN none */
 	uint64_t lost;                      /* records */
 	struct latency_series inner, outer; /* hwlat */
 };
