@@ -180,7 +180,10 @@ int topdown_explain(struct topdown_job *job, struct err *err)
 
 struct gather {
 	const struct topdown_table *table;
+	bool smt_on;
+	bool *known; /* nodes that are not followed; NULL: none is */
 	bool *events;
+	bool *lets; /* that were followed: lets of lets would else double with every step */
 };
 
 static void gather_formula(struct gather *g, const char *formula);
@@ -188,13 +191,31 @@ static void gather_formula(struct gather *g, const char *formula);
 static void gather_name(void *ctx, const char *name)
 {
 	struct gather *g = ctx;
-	int event = topdown_event_find(g->table, name);
+	int event = topdown_event_find(g->table, name), node;
 
-	if (event >= 0)
+	if (event >= 0) {
 		g->events[event] = true;
-	for (size_t i = 0; event < 0 && i < g->table->let_count; i++)
-		if (strcmp(g->table->lets[i].name, name) == 0)
-			gather_formula(g, g->table->lets[i].formula);
+		return;
+	}
+	for (size_t i = 0; i < g->table->let_count; i++)
+		if (strcmp(g->table->lets[i].name, name) == 0) {
+			if (!g->lets[i]) {
+				g->lets[i] = true;
+				gather_formula(g, g->table->lets[i].formula);
+			}
+			return;
+		}
+	node = topdown_node_find(g->table, name);
+	if (node >= 0 && g->known && !g->known[node]) {
+		g->known[node] = true;
+		gather_formula(g, g->table->nodes[node].formula);
+	}
+}
+
+static void smt_constant(void *ctx, enum expr_ask ask, const char *name, struct expr_value *ret)
+{
+	if (ask == EXPR_LITERAL && strcmp(name, "smt_on") == 0)
+		*ret = expr_number(((const struct gather *)ctx)->smt_on);
 }
 
 static void gather_formula(struct gather *g, const char *formula)
@@ -203,14 +224,29 @@ static void gather_formula(struct gather *g, const char *formula)
 
 	if (expr_parse(formula, &expr, NULL) < 0)
 		return;
+	expr_fold(expr, smt_constant, g);
 	expr_names(expr, gather_name, g);
 	expr_free(expr);
 }
 
-void topdown_node_inputs(const struct topdown_table *table, size_t node, bool *events)
+int topdown_node_inputs(const struct topdown_table *table, size_t node, bool *events)
 {
-	struct gather g = {table, events};
+	CLEANUP_FREE bool *lets = calloc(table->let_count + 1, sizeof(*lets));
+	struct gather g = {.table = table, .events = events, .lets = lets};
 
 	memset(events, 0, table->event_count * sizeof(*events));
-	gather_formula(&g, table->nodes[node].formula);
+	if (lets)
+		gather_formula(&g, table->nodes[node].formula);
+	return lets ? 0 : -ENOMEM;
+}
+
+int topdown_add_events(const struct topdown_table *table, const char *name, bool smt_on,
+		       bool *known, bool *events)
+{
+	CLEANUP_FREE bool *lets = calloc(table->let_count + 1, sizeof(*lets));
+	struct gather g = {table, smt_on, known, events, lets};
+
+	if (lets)
+		gather_name(&g, name);
+	return lets ? 0 : -ENOMEM;
 }

@@ -256,8 +256,7 @@ static int run_batches(struct live *live, struct err *err)
 			struct live_tree *lt = &live->trees[t];
 
 			if (b < lt->batches.len)
-				r = topdown_make_set(live, lt, lt->batches.data[b].nodes, &fits,
-						     err);
+				r = topdown_make_set(live, lt, &lt->batches.data[b], &fits, err);
 			else
 				topdown_set_fini(&lt->ts);
 			if (b < lt->batches.len && r == 0)
@@ -269,6 +268,10 @@ static int run_batches(struct live *live, struct err *err)
 			for (live->repeat = 0; live->repeat < repeats && r == 0 && may_run_on(live);
 			     live->repeat++)
 				r = run_once(live, pass, err);
+		for (unsigned t = 0; t < live->tree_count && live->batched; t++)
+			if (b < live->trees[t].batches.len)
+				topdown_batch_known(&live->trees[t],
+						    &live->trees[t].batches.data[b]);
 	}
 	return r;
 }
@@ -293,11 +296,22 @@ static int count_and_drill(struct live *live, struct err *err)
 			break;
 		for (unsigned t = 0; t < live->tree_count && r == 0; t++)
 			r = topdown_next_batches(live, &live->trees[t], &more, err);
+		for (unsigned t = 0; t < live->tree_count && r == 0 && !more; t++)
+			r = topdown_cpi_batch(&live->trees[t], &more, err);
 	}
 	return r;
 }
 
 /* --- the whole ------------------------------------------------------------------------------- */
+
+/* Whether SMT is on is known now: formulas hang on the events of the branch that holds alone. */
+static void fold_smt(const struct topdown_job *job, const struct topdown_tree *tree)
+{
+	bool none[NODES_MAX] = {false}, events[TOPDOWN_EVENTS_MAX];
+
+	if (tree->table->node_count <= NODES_MAX && tree->table->event_count <= TOPDOWN_EVENTS_MAX)
+		topdown_events(tree->topdown, none, job->smt && !job->half_core, false, events);
+}
 
 /* Counts one side. */
 static int count_side(struct topdown_job *job, struct topdown_side *side, int signals,
@@ -313,7 +327,8 @@ static int count_side(struct topdown_job *job, struct topdown_side *side, int si
 	live->command = side->argv && !o->all_cpus && !o->pids;
 	live->drills = o->drill || (live->command && !o->interval_ns && !o->level && !o->all &&
 				    !o->nodes && !o->explain && !o->no_multiplex);
-	live->batched = live->drills || o->no_multiplex;
+	live->batched =
+		live->drills || o->no_multiplex || (o->explain && live->command && !o->interval_ns);
 	topdown_target_title(job, side);
 	for (unsigned t = 0; t < side->tree_count && r == 0; t++) {
 		struct live_tree *lt = &live->trees[live->tree_count];
@@ -323,6 +338,7 @@ static int count_side(struct topdown_job *job, struct topdown_side *side, int si
 		    lt->tree->table->event_count > TOPDOWN_EVENTS_MAX)
 			r = err_set(err, -E2BIG, "the table of %s is too large",
 				    lt->tree->table->set);
+		fold_smt(job, lt->tree);
 		if (r == 0)
 			r = topdown_target_places(job, lt->tree, &lt->places, err);
 		live->tree_count++;

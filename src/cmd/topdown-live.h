@@ -8,6 +8,7 @@
 
 struct batch {
 	bool nodes[NODES_MAX];
+	bool cpi; /* instructions too */
 };
 
 struct live_tree {
@@ -16,7 +17,10 @@ struct live_tree {
 	struct topdown_set ts;
 	struct count_session *session;
 	VEC(struct batch) batches;
-	bool counted[NODES_MAX];
+	bool counted[NODES_MAX]; /* in a batch, run or not */
+	bool known[NODES_MAX];   /* has run: its events need not be counted again for nodes that
+				  * use its value */
+	bool cpi_known;
 };
 
 struct live {
@@ -41,5 +45,9 @@ int topdown_first_batches(struct live *live, struct live_tree *lt, struct err *e
  * it fits at once. *ret_any: there are some. */
 int topdown_next_batches(struct live *live, struct live_tree *lt, bool *ret_any, struct err *err);
 /* Plans the events of these nodes; *ret_fits: all count all the time, in one run. */
-int topdown_make_set(struct live *live, struct live_tree *lt, const bool *nodes, bool *ret_fits,
-		     struct err *err);
+int topdown_make_set(struct live *live, struct live_tree *lt, const struct batch *batch,
+		     bool *ret_fits, struct err *err);
+/* A run for the cycles per instruction alone, when no other had room for them. */
+int topdown_cpi_batch(struct live_tree *lt, bool *ret_any, struct err *err);
+/* The nodes of a batch that was run. */
+void topdown_batch_known(struct live_tree *lt, const struct batch *batch);

@@ -148,8 +148,8 @@ static unsigned family_of(const struct topdown_table *table)
 	static const struct {
 		const char *cpu;
 		unsigned family;
-	} intel[] = {{"skl", SKL},   {"icl", ICL},  {"spr", GLC},
-		     {"lnl-p", LNC}, {"srf", ATOM}, {"adl-e", ATOM}};
+	} intel[] = {{"skl", SKL}, {"skx", SKL},  {"clx", SKL},   {"icl", ICL},   {"spr", GLC},
+		     {"glc", GLC}, {"srf", ATOM}, {"lnl-p", LNC}, {"adl-e", ATOM}};
 
 	if (table == &topdown_generic_table)
 		return 0;

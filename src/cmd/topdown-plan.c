@@ -29,25 +29,36 @@ static void note_lacking(struct live_tree *lt)
 			topdown_set_lacks(&lt->ts, i, "this core does not have it");
 }
 
-int topdown_make_set(struct live *live, struct live_tree *lt, const bool *nodes, bool *ret_fits,
-		     struct err *err)
+int topdown_make_set(struct live *live, struct live_tree *lt, const struct batch *batch,
+		     bool *ret_fits, struct err *err)
 {
 	const struct topdown_machine *machine = live->job->machine;
 	const struct topdown_table *table = lt->tree->table;
 	struct count_plan_options how = {.exact = live->batched};
 	bool wanted[TOPDOWN_EVENTS_MAX] = {false}, together[TOPDOWN_EVENTS_MAX] = {false};
-	bool first[NODES_MAX] = {false}, cpi = false, here = true;
+	bool known[NODES_MAX], first = false, here = true;
 	bool smt = live->job->smt && !live->job->half_core;
 	cpu_set_t before;
-	int r;
+	int r = 0;
 
-	for (size_t i = 0; i < table->node_count; i++) {
-		first[i] = table->nodes[i].level == 1;
-		cpi |= first[i] && nodes[i];
+	memcpy(known, lt->known, sizeof(known));
+	for (int deeper = 0; deeper < 2; deeper++) {
+		for (size_t i = 0; i < table->node_count; i++)
+			if (batch->nodes[i] && (table->nodes[i].level > 1) == deeper) {
+				topdown_add_events(table, table->nodes[i].name, smt, known, wanted);
+				first |= !deeper;
+			}
+		if (!deeper)
+			memcpy(together, wanted, sizeof(together));
 	}
-	topdown_events(lt->tree->topdown, first, smt, false, together);
-	topdown_events(lt->tree->topdown, nodes, smt, cpi || !live->batched, wanted);
+	r |= topdown_add_events(table, "CYCLES", smt, known, wanted);
+	if (first || !live->batched)
+		r |= topdown_add_events(table, "SLOTS", smt, known, wanted);
+	if (batch->cpi || !live->batched)
+		r |= topdown_add_events(table, "INSTRUCTIONS", smt, known, wanted);
 	topdown_set_fini(&lt->ts);
+	if (r < 0)
+		return err_set(err, -ENOMEM, "out of memory");
 	r = topdown_set_init(&lt->ts, table, wanted, together, &lt->tree->pmu);
 	if (r == 0) {
 		note_lacking(lt);
@@ -61,37 +72,87 @@ int topdown_make_set(struct live *live, struct live_tree *lt, const bool *nodes,
 	return r < 0 ? err_set(err, r, "plan the counters: %s", strerrordesc_np(-r)) : 0;
 }
 
+void topdown_batch_known(struct live_tree *lt, const struct batch *batch)
+{
+	for (size_t i = 0; i < lt->tree->table->node_count; i++)
+		lt->known[i] |= batch->nodes[i];
+	lt->cpi_known |= batch->cpi;
+}
+
+int topdown_cpi_batch(struct live_tree *lt, bool *ret_any, struct err *err)
+{
+	struct batch batch = {.cpi = true};
+
+	bool counted = lt->cpi_known;
+
+	vec_for_each(&lt->batches, planned)
+		counted |= planned->cpi;
+	if (counted)
+		return 0;
+	*ret_any = true;
+	return vec_push(&lt->batches, batch) < 0 ? err_set(err, -ENOMEM, "out of memory") : 0;
+}
+
+static int push_batch(struct live_tree *lt, const struct batch *batch, struct err *err)
+{
+	if (vec_push(&lt->batches, *batch) < 0)
+		return err_set(err, -ENOMEM, "out of memory");
+	topdown_batch_known(lt, batch);
+	return 0;
+}
+
+/* Everything in one run: with the instructions, or without them when another run will have room. */
+static int one_batch(struct live *live, struct live_tree *lt, struct batch *all, bool *ret_fits,
+		     struct err *err)
+{
+	int r;
+
+	all->cpi = !lt->cpi_known;
+	r = topdown_make_set(live, lt, all, ret_fits, err);
+	if (r == 0 && !*ret_fits && live->batched && all->cpi) {
+		all->cpi = false;
+		r = topdown_make_set(live, lt, all, ret_fits, err);
+	}
+	return r;
+}
+
 /* Cuts nodes into batches that fit; a node that does not fit alone has passes of its own. */
 static int make_batches(struct live *live, struct live_tree *lt, const bool *nodes, struct err *err)
 {
 	size_t count = lt->tree->table->node_count;
-	struct batch all = {{false}}, current = {{false}};
-	bool fits = true, any = false;
+	struct batch all = {.cpi = false}, current = {.cpi = false};
+	bool known[NODES_MAX], cpi_known = lt->cpi_known, fits = true, any = false;
 	int r;
 
 	memcpy(all.nodes, nodes, count * sizeof(*nodes));
+	memcpy(known, lt->known, sizeof(known));
 	lt->batches.len = 0;
-	r = topdown_make_set(live, lt, all.nodes, &fits, err);
-	if (r == 0 && (fits || !live->batched))
-		return vec_push(&lt->batches, all) < 0 ? err_set(err, -ENOMEM, "out of memory") : 0;
-	for (size_t i = 0; i < count && r == 0; i++) {
+	r = one_batch(live, lt, &all, &fits, err);
+	if (r == 0 && (fits || !live->batched)) {
+		current = all;
+		any = true;
+	}
+	for (size_t i = 0; i < count && r == 0 && !any; i++)
+		any = nodes[i];
+	for (size_t i = 0; i < count && r == 0 && !fits && live->batched; i++) {
 		struct batch more = current;
+		bool alone = memchr(current.nodes, true, count) == NULL, holds;
 
 		if (!nodes[i])
 			continue;
 		more.nodes[i] = true;
-		r = topdown_make_set(live, lt, more.nodes, &fits, err);
-		if (r == 0 && !fits && any) {
-			if (vec_push(&lt->batches, current) < 0)
-				r = err_set(err, -ENOMEM, "out of memory");
-			more = (struct batch){{false}};
+		r = topdown_make_set(live, lt, &more, &holds, err);
+		if (r == 0 && !holds && !alone) {
+			r = push_batch(lt, &current, err);
+			more = (struct batch){.cpi = false};
 			more.nodes[i] = true;
 		}
 		current = more;
-		any = true;
 	}
-	if (r == 0 && any && vec_push(&lt->batches, current) < 0)
-		r = err_set(err, -ENOMEM, "out of memory");
+	if (r == 0 && any)
+		r = push_batch(lt, &current, err);
+	memcpy(lt->known, known, sizeof(known)); /* until they have run */
+	lt->cpi_known = cpi_known;
 	return r;
 }
 
@@ -109,12 +170,19 @@ int topdown_first_batches(struct live *live, struct live_tree *lt, struct err *e
 	if (o->explain && topdown_node_find(table, o->explain) >= 0)
 		nodes[topdown_node_find(table, o->explain)] = true;
 	if (live->drills) {
-		r = topdown_make_set(live, lt, nodes, &fits, err);
+		struct batch both = {.cpi = false};
+
+		memcpy(both.nodes, nodes, sizeof(nodes));
+		r = topdown_make_set(live, lt, &both, &fits, err);
 		for (size_t i = 0; i < table->node_count && !fits; i++)
 			nodes[i] = table->nodes[i].level == 1;
 	}
 	memcpy(lt->counted, nodes, sizeof(nodes));
-	return r < 0 ? r : make_batches(live, lt, nodes, err);
+	if (r == 0)
+		r = make_batches(live, lt, nodes, err);
+	if (r == 0 && live->batched && !live->drills && !o->explain)
+		r = topdown_cpi_batch(lt, &fits, err);
+	return r;
 }
 
 int topdown_next_batches(struct live *live, struct live_tree *lt, bool *ret_any, struct err *err)
@@ -122,7 +190,8 @@ int topdown_next_batches(struct live *live, struct live_tree *lt, bool *ret_any,
 	const struct topdown_result *result = &lt->tree->rows.data[0].result;
 	const struct topdown_table *table = lt->tree->table;
 	unsigned deepest = topdown_max_level(live->job, table);
-	bool nodes[NODES_MAX] = {false}, more[NODES_MAX], any = false, grows = true, fits;
+	bool nodes[NODES_MAX] = {false}, any = false, grows = true, fits;
+	struct batch more = {.cpi = false};
 	int r = 0;
 
 	lt->batches.len = 0;
@@ -136,16 +205,16 @@ int topdown_next_batches(struct live *live, struct live_tree *lt, bool *ret_any,
 		return 0;
 	while (r == 0 && grows) {
 		grows = false;
-		memcpy(more, nodes, sizeof(more));
+		memcpy(more.nodes, nodes, sizeof(nodes));
 		for (size_t i = 0; i < table->node_count; i++)
 			if (!nodes[i] && table->nodes[i].parent >= 0 &&
 			    nodes[table->nodes[i].parent] && table->nodes[i].level <= deepest)
-				more[i] = grows = true;
+				more.nodes[i] = grows = true;
 		if (grows)
-			r = topdown_make_set(live, lt, more, &fits, err);
+			r = topdown_make_set(live, lt, &more, &fits, err);
 		grows = grows && fits;
 		if (r == 0 && grows)
-			memcpy(nodes, more, sizeof(nodes));
+			memcpy(nodes, more.nodes, sizeof(nodes));
 	}
 	for (size_t i = 0; i < table->node_count; i++)
 		lt->counted[i] |= nodes[i];

@@ -14,7 +14,7 @@
 
 const char *const topdown_unit_words[] = {
 	[TOPDOWN_SLOTS] = "slots",   [TOPDOWN_CLOCKS] = "cycles",   [TOPDOWN_UOPS] = "operations",
-	[TOPDOWN_STALLS] = "stalls", [TOPDOWN_EVENTS] = "branches",
+	[TOPDOWN_STALLS] = "stalls", [TOPDOWN_EVENTS] = "branches", [TOPDOWN_RATE] = "rate",
 };
 
 /* Level 1 always; below it what was asked for, or what has a number and belongs to a marked parent

@@ -129,6 +129,43 @@ static int add_spread(const struct topdown_job *job, const struct topdown_tree *
 	return 0;
 }
 
+static int count_in(const struct topdown_table *table, const struct topdown_inputs *inputs,
+		    const char *let, bool *events)
+{
+	memset(events, 0, table->event_count * sizeof(*events));
+	topdown_add_events(table, let, inputs->smt_on, NULL, events);
+	for (size_t i = 0; i < table->event_count; i++)
+		if (events[i])
+			return (int)i;
+	return -1;
+}
+
+/* Cycles and instructions of one run, when there are several. */
+static int settle_cpi(const struct topdown_tree *tree, struct topdown_row *row)
+{
+	CLEANUP_FREE bool *events = calloc(tree->table->event_count + 1, sizeof(*events));
+	struct expr_value cycles, instructions;
+	struct topdown_inputs inputs;
+	int c, i, section;
+
+	if (!events)
+		return -ENOMEM;
+	topdown_counts_inputs(&row->counts, &inputs);
+	c = count_in(tree->table, &inputs, "CYCLES", events);
+	i = count_in(tree->table, &inputs, "INSTRUCTIONS", events);
+	if (c < 0 || i < 0 || !row->counts.by_run)
+		return 0;
+	section = inputs.section(inputs.ctx, (unsigned[]){(unsigned)c, (unsigned)i}, 2);
+	if (section < 0)
+		return 0;
+	cycles = instructions = expr_missing(EXPR_NOT_COUNTED, "not in this run");
+	inputs.count(inputs.ctx, (unsigned)c, section, &cycles);
+	inputs.count(inputs.ctx, (unsigned)i, section, &instructions);
+	if (expr_has_number(&cycles) && expr_has_number(&instructions) && instructions.value > 0)
+		row->result.cpi = expr_number(cycles.value / instructions.value);
+	return 0;
+}
+
 int topdown_side_evaluate(const struct topdown_job *job, struct topdown_side *side)
 {
 	int r = 0;
@@ -144,6 +181,8 @@ int topdown_side_evaluate(const struct topdown_job *job, struct topdown_side *si
 			topdown_counts_inputs(&row->counts, &inputs);
 			r = topdown_eval(tree->topdown, &inputs,
 					 topdown_max_level(job, tree->table), &row->result);
+			if (r == 0)
+				r = settle_cpi(tree, row);
 			if (r == 0 && row->repeats)
 				r = add_spread(job, tree, row);
 		}

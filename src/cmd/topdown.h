@@ -155,8 +155,12 @@ void topdown_json(struct topdown_job *job);
 int topdown_csv(struct topdown_job *job, struct str *out);
 /* topdown-explain.c: the formula of a node with its numbers */
 int topdown_explain(struct topdown_job *job, struct err *err);
-/* The events that a node's formula hangs on, other nodes' events left out. */
-void topdown_node_inputs(const struct topdown_table *table, size_t node, bool *events);
+/* The events that a node's formula hangs on, other nodes' events left out. Both: 0 or -ENOMEM. */
+int topdown_node_inputs(const struct topdown_table *table, size_t node, bool *events);
+/* Adds the events of a node or a let, and of nodes it hangs on that are not known; these are then.
+ */
+int topdown_add_events(const struct topdown_table *table, const char *name, bool smt_on,
+		       bool *known, bool *events);
 
 /* topdown-locate.c: the recording that finds the code behind the mark */
 struct topdown_record {

@@ -44,10 +44,10 @@ struct usage {
 
 static bool take(const struct fake_pmu *pmu, const struct perf_event_attr *attr, struct usage *use)
 {
-	if (!needs_counter(attr))
-		return true;
 	if (pmu->schedulable && !pmu->schedulable(attr))
 		return false;
+	if (!needs_counter(attr))
+		return true;
 	if (attr->type == PERF_TYPE_HARDWARE && attr->config == PERF_COUNT_HW_CPU_CYCLES &&
 	    pmu->fixed_cycles && !use->cycles)
 		return use->cycles = true;
