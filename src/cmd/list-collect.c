@@ -16,7 +16,8 @@ const char *const list_kind_names[LIST_KINDS] = {
 	[LIST_SOFTWARE] = "software", [LIST_TOOL] = "tool",
 	[LIST_RAW] = "raw",           [LIST_PMU] = "pmu",
 	[LIST_FORMAT] = "format",     [LIST_TRACEPOINT] = "tracepoint",
-	[LIST_VENDOR] = "vendor",
+	[LIST_VENDOR] = "vendor",     [LIST_METRIC] = "metric",
+	[LIST_GROUP] = "group",
 };
 
 void list_fini(struct list *list)
@@ -25,14 +26,17 @@ void list_fini(struct list *list)
 	arena_fini(&list->arena);
 }
 
-static void note(struct list *list, const char *what, const char *why)
+void list_note(struct list *list, const char *what, const char *why)
 {
 	size_t len = strlen(list->notes);
 
-	snprintf(list->notes + len, sizeof(list->notes) - len, "%s: %s\n", what, why);
+	/* What is too long is cut, and the next note begins in its own line still. */
+	if (snprintf(list->notes + len, sizeof(list->notes) - len, "%s: %s\n", what, why) >=
+	    (int)(sizeof(list->notes) - len))
+		list->notes[sizeof(list->notes) - 2] = '\n';
 }
 
-static bool wanted(const struct list *list, const char *name)
+bool list_wanted(const struct list *list, const char *name)
 {
 	for (unsigned i = 0; i < list->pattern_count; i++) {
 		const char *pattern = list->patterns[i];
@@ -53,19 +57,25 @@ static int keep(struct list *list, const char **slot)
 	return *slot ? 0 : -ENOMEM;
 }
 
-static int add(struct list *list, const struct list_row *row)
+int list_add(struct list *list, const struct list_row *row)
 {
 	struct list_row copy = *row;
-	int r;
+	int r = keep(list, &copy.name);
 
-	if (!wanted(list, row->name))
-		return 0;
-	r = keep(list, &copy.name);
 	r = r < 0 ? r : keep(list, &copy.encoding);
 	r = r < 0 ? r : keep(list, &copy.description);
 	r = r < 0 ? r : keep(list, &copy.counters);
 	r = r < 0 ? r : keep(list, &copy.table);
+	r = r < 0 ? r : keep(list, &copy.unit);
+	r = r < 0 ? r : keep(list, &copy.groups);
+	r = r < 0 ? r : keep(list, &copy.needs);
+	r = r < 0 ? r : keep(list, &copy.threshold);
 	return r < 0 ? r : vec_push(&list->rows, copy);
+}
+
+static int add(struct list *list, const struct list_row *row)
+{
+	return list_wanted(list, row->name) ? list_add(list, row) : 0;
 }
 
 /* --- names of the kernel --------------------------------------------------------------------- */
@@ -143,16 +153,23 @@ static int collect_cache(struct list *list)
 static int collect_raw(struct list *list)
 {
 	static const struct list_row rows[] = {
-		{LIST_RAW, "rNNN", "type=4 config=0xNNN",
-		 "The core PMU's own code, hexadecimal: r1a8.", NULL, NULL, false, NULL, NULL},
-		{LIST_RAW, "TYPE:CONFIG", "type=TYPE config=CONFIG",
-		 "Two numbers as in perf_event_attr: 4:0x3c.", NULL, NULL, false, NULL, NULL},
-		{LIST_RAW, "PMU/TERM=VALUE,.../", NULL,
-		 "Fields of a PMU ('culprit list format' shows them): cpu/event=0xd1,umask=0x08/.",
-		 NULL, NULL, false, NULL, NULL},
-		{LIST_RAW, "mem:ADDRESS[/LENGTH][:rwx]", "type=5",
-		 "Accesses to an address, by a hardware breakpoint: mem:0x1000/8:w.", NULL, NULL,
-		 false, NULL, NULL},
+		{.kind = LIST_RAW,
+		 .name = "rNNN",
+		 .encoding = "type=4 config=0xNNN",
+		 .description = "The core PMU's own code, hexadecimal: r1a8."},
+		{.kind = LIST_RAW,
+		 .name = "TYPE:CONFIG",
+		 .encoding = "type=TYPE config=CONFIG",
+		 .description = "Two numbers as in perf_event_attr: 4:0x3c."},
+		{.kind = LIST_RAW,
+		 .name = "PMU/TERM=VALUE,.../",
+		 .description = "Fields of a PMU ('culprit list format' shows them): "
+				"cpu/event=0xd1,umask=0x08/."},
+		{.kind = LIST_RAW,
+		 .name = "mem:ADDRESS[/LENGTH][:rwx]",
+		 .encoding = "type=5",
+		 .description =
+			 "Accesses to an address, by a hardware breakpoint: mem:0x1000/8:w."},
 	};
 	int r = 0;
 
@@ -292,7 +309,7 @@ static int add_tracepoint(void *arg, const char *system, const char *name)
 	uint64_t id;
 
 	if ((size_t)snprintf(text, sizeof(text), "%s:%s", system, name) >= sizeof(text) ||
-	    !wanted(list, text) ||
+	    !list_wanted(list, text) ||
 	    tracepoint_id(event_env_host(list->env), system, name, &id, NULL) < 0)
 		return 0;
 	snprintf(encoding, sizeof(encoding), "type=%d config=0x%" PRIx64, PERF_TYPE_TRACEPOINT, id);
@@ -313,7 +330,7 @@ static int add_vendor(void *arg, const struct vendor_event *event)
 	};
 	int r;
 
-	if (!wanted(list, event->name))
+	if (!list_wanted(list, event->name))
 		return 0;
 	if (event->terms)
 		str_printf(&encoding, "%s/%s/", event->pmu[0] ? event->pmu : "cpu", event->terms);
@@ -343,7 +360,7 @@ static int collect_vendor(struct list *list)
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
-		note(list, "vendor names", err_text(&why, r));
+		list_note(list, "vendor names", err_text(&why, r));
 	return 0;
 }
 
@@ -450,11 +467,15 @@ int list_collect(struct list *list, struct err *err)
 			r = tracepoints_each(event_env_host(list->env), "*", "*", add_tracepoint,
 					     list, &why);
 			if (r < 0 && r != -ENOMEM)
-				note(list, "tracepoints", err_text(&why, r));
+				list_note(list, "tracepoints", err_text(&why, r));
 			r = r == -ENOMEM ? r : 0;
 			break;
 		case LIST_VENDOR:
 			r = collect_vendor(list);
+			break;
+		case LIST_METRIC:
+		case LIST_GROUP:
+			r = list_collect_metrics(list, kind);
 			break;
 		case LIST_KINDS:
 			break;

@@ -73,7 +73,8 @@ static int probe_row(struct list *list, struct list_row *row)
 	int r;
 
 	/* These describe how to write an event; there is nothing to open. */
-	if (row->kind == LIST_FORMAT || row->kind == LIST_RAW)
+	if (row->kind == LIST_FORMAT || row->kind == LIST_RAW || row->kind == LIST_METRIC ||
+	    row->kind == LIST_GROUP)
 		return 0;
 	r = events_parse(row->name, list->env, &events, &err);
 	if (r == 0)

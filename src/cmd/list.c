@@ -55,18 +55,29 @@ enum {
 	COLUMN_DEPRECATED,
 	COLUMN_PROBE,
 	COLUMN_REASON,
+	COLUMN_UNIT,
+	COLUMN_GROUPS,
+	COLUMN_NEEDS,
+	COLUMN_THRESHOLD,
 };
 
 static const struct table_column list_columns[] = {
 	[COLUMN_NAME] = {.key = "name", .title = "NAME", .kind = CELL_TEXT, .max_width = 60},
 	[COLUMN_KIND] = {.key = "kind", .title = "KIND", .kind = CELL_TEXT},
-	[COLUMN_ENCODING] = {.key = "encoding", .title = "ENCODING", .kind = CELL_TEXT},
+	[COLUMN_ENCODING] = {.key = "encoding",
+			     .title = "ENCODING",
+			     .kind = CELL_TEXT,
+			     .max_width = 80},
 	[COLUMN_COUNTERS] = {.key = "counters", .title = "COUNTERS", .kind = CELL_TEXT},
 	[COLUMN_DESCRIPTION] = {.key = "description", .title = "DESCRIPTION", .kind = CELL_TEXT},
 	[COLUMN_TABLE] = {.key = "table", .kind = CELL_TEXT},
 	[COLUMN_DEPRECATED] = {.key = "deprecated", .kind = CELL_TEXT},
 	[COLUMN_PROBE] = {.key = "probe", .title = "HERE", .kind = CELL_TEXT},
 	[COLUMN_REASON] = {.key = "reason", .title = "WHY NOT", .kind = CELL_TEXT},
+	[COLUMN_UNIT] = {.key = "unit", .kind = CELL_TEXT},
+	[COLUMN_GROUPS] = {.key = "groups", .kind = CELL_TEXT},
+	[COLUMN_NEEDS] = {.key = "needs", .kind = CELL_TEXT},
+	[COLUMN_THRESHOLD] = {.key = "threshold", .kind = CELL_TEXT},
 };
 
 /* perf's short words are understood too. */
@@ -75,7 +86,9 @@ static int kind_of_word(const char *word)
 	static const struct {
 		const char *word;
 		enum list_kind kind;
-	} words[] = {{"hw", LIST_HARDWARE}, {"sw", LIST_SOFTWARE}, {"hwcache", LIST_CACHE}};
+	} words[] = {{"hw", LIST_HARDWARE},       {"sw", LIST_SOFTWARE},
+		     {"hwcache", LIST_CACHE},     {"metrics", LIST_METRIC},
+		     {"metricgroup", LIST_GROUP}, {"metricgroups", LIST_GROUP}};
 
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		if (strcasecmp(word, words[i].word) == 0)
@@ -112,6 +125,10 @@ static int fill_table(const struct list *list, bool probe, struct table **ret)
 		table_text(table, row->deprecated ? "yes" : "no");
 		table_text(table, row->probe);
 		table_text(table, row->reason);
+		table_text(table, row->unit);
+		table_text(table, row->groups);
+		table_text(table, row->needs);
+		table_text(table, row->threshold);
 	}
 	r = table_status(table);
 	if (r < 0)
@@ -139,7 +156,11 @@ static void print_details(const struct list *list, struct str *out)
 		str_printf(out, "%s\n", row->deprecated ? "  (deprecated)" : "");
 		line(out, "kind", list_kind_names[row->kind]);
 		line(out, "what", row->description);
-		line(out, "encoding", row->encoding);
+		line(out, row->kind == LIST_METRIC ? "formula" : "encoding", row->encoding);
+		line(out, "unit", row->unit);
+		line(out, "needs", row->kind == LIST_METRIC ? row->needs : NULL);
+		line(out, "groups", row->groups);
+		line(out, "threshold", row->threshold);
 		line(out, "counters", row->counters);
 		line(out, "table", row->table);
 		line(out, "here", row->probe);
@@ -209,7 +230,7 @@ static void take_filters(struct list *list, char **words, unsigned count, const 
 			list->kinds &= ~(1u << LIST_RAW | 1u << LIST_FORMAT);
 		/* Of another CPU only the tables are known. */
 		if (list->other_cpu)
-			list->kinds = 1u << LIST_VENDOR;
+			list->kinds = 1u << LIST_VENDOR | 1u << LIST_METRIC | 1u << LIST_GROUP;
 	}
 }
 
@@ -224,7 +245,7 @@ static int list_with(const struct command *self, struct list *list,
 		r = list_probe(list);
 	if (r < 0)
 		return cmd_fail(self, r, &err);
-	for (char *rest = list->notes, *text; !options->json && *rest;) {
+	for (char *rest = list->notes, *text; !options->json && rest && *rest;) {
 		text = strsep(&rest, "\n");
 		if (*text)
 			cmd_warnf(self, "%s", text);
@@ -266,17 +287,23 @@ static int list_run(const struct command *self, int argc, char **argv)
 const struct command command_list = {
 	.name = "list",
 	.args = "[OPTIONS] [FILTER...]",
-	.summary = "list the events that can be counted and sampled here",
+	.summary = "list the events and metrics that can be counted and sampled here",
 	.details = "Lists every name that -e takes, with its raw encoding, the counters that may "
 		   "hold it and "
 		   "what it means: events that all kernels know (hardware, cache, software), those "
 		   "of the "
 		   "PMUs in /sys (pmu) and the fields to build one's own (format), tracepoints, "
 		   "and the names "
-		   "of the CPU's manual (vendor), from libpfm4 or from the vendor's files.\n\n"
+		   "of the CPU's manual (vendor), from libpfm4 or from the vendor's files; then "
+		   "the numbers that -M of "
+		   "stat derives from events (metric: the formula stands in place of the encoding) "
+		   "and the groups "
+		   "those come in (group), built in or from the vendor's files.\n\n"
 		   "A FILTER is one of the kinds hardware (hw), cache, software (sw), tool, raw, "
 		   "pmu, format, "
-		   "tracepoint and vendor, a glob over the name (sched:*), or a part of the name. "
+		   "tracepoint, vendor, metric and group, a glob over the name (sched:*), or a "
+		   "part of the name; of "
+		   "metrics also the name of a group. "
 		   "A row is "
 		   "shown when it is of one of the kinds and matches one of the patterns.\n\n"
 		   "Whether an event works here depends on the CPU, the virtual machine, the "
@@ -290,6 +317,7 @@ const struct command command_list = {
 		    "culprit list 'sched:*'\n\tThe scheduler's tracepoints.\n"
 		    "culprit list --details l1_miss\n\tWhat the manual calls L1 misses, in full.\n"
 		    "culprit list --cpu spr stall\n\tNames of a CPU that this machine is not.\n"
+		    "culprit list --details metric\n\tWhat -M of stat can compute, with formulas.\n"
 		    "culprit list -e '{cycles,instructions}:u'\n\tWhat this text opens, attribute "
 		    "by attribute.\n"
 		    "culprit list --json vendor >events.json\n\tEverything the tables know, for a "

@@ -15,6 +15,8 @@ enum list_kind { /* in the order they are printed */
 	LIST_FORMAT,
 	LIST_TRACEPOINT,
 	LIST_VENDOR,
+	LIST_METRIC,
+	LIST_GROUP, /* of metrics */
 	LIST_KINDS,
 };
 
@@ -22,9 +24,11 @@ extern const char *const list_kind_names[LIST_KINDS];
 
 struct list_row { /* texts live in the arena; NULL: not known */
 	enum list_kind kind;
-	const char *name, *encoding, *description, *counters, *table;
+	const char *name, *encoding /* of metrics the formula */, *description, *counters, *table;
 	bool deprecated;
-	const char *probe, *reason; /* --probe: "works", "user only", "fails" */
+	const char *unit, *groups, *needs, *threshold; /* metrics; needs: events and other metrics,
+							  of a group its members */
+	const char *probe, *reason;                    /* --probe: "works", "user only", "fails" */
 };
 
 struct list {
@@ -40,6 +44,12 @@ struct list {
 
 /* -ENOMEM, or what reading gave. Sources that are not there are told in notes. */
 int list_collect(struct list *list, struct err *err);
+/* list-metrics.c */
+int list_collect_metrics(struct list *list, enum list_kind kind);
+/* Adds a copy of a row whatever its name is; -ENOMEM. */
+int list_add(struct list *list, const struct list_row *row);
+bool list_wanted(const struct list *list, const char *name); /* by the patterns */
+void list_note(struct list *list, const char *what, const char *why);
 /* The events that a text becomes (-e), one row each. */
 int list_explain(struct list *list, const char *text, struct err *err);
 void list_fini(struct list *list);

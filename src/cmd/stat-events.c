@@ -8,43 +8,6 @@
 #include "base/util.h"
 #include "cmd/stat.h"
 
-#define CACHE(cache, op, result)                                          \
-	(PERF_COUNT_HW_CACHE_##cache | PERF_COUNT_HW_CACHE_OP_##op << 8 | \
-	 PERF_COUNT_HW_CACHE_RESULT_##result << 16)
-
-struct known_event {
-	const char *name;
-	uint32_t type;
-	uint64_t config;
-};
-
-/* Names that need no look-up in /sys: the common start must not pay for one. */
-static const struct known_event known_events[] = {
-	{"task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK},
-	{"cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK},
-	{"context-switches", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES},
-	{"cpu-migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS},
-	{"page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS},
-	{"cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
-	{"instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS},
-	{"branches", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS},
-	{"branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES},
-	{"cache-references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES},
-	{"cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES},
-	{"L1-dcache-loads", PERF_TYPE_HW_CACHE, CACHE(L1D, READ, ACCESS)},
-	{"L1-dcache-load-misses", PERF_TYPE_HW_CACHE, CACHE(L1D, READ, MISS)},
-	{"LLC-loads", PERF_TYPE_HW_CACHE, CACHE(LL, READ, ACCESS)},
-	{"LLC-load-misses", PERF_TYPE_HW_CACHE, CACHE(LL, READ, MISS)},
-	{"L1-icache-loads", PERF_TYPE_HW_CACHE, CACHE(L1I, READ, ACCESS)},
-	{"L1-icache-load-misses", PERF_TYPE_HW_CACHE, CACHE(L1I, READ, MISS)},
-	{"dTLB-loads", PERF_TYPE_HW_CACHE, CACHE(DTLB, READ, ACCESS)},
-	{"dTLB-load-misses", PERF_TYPE_HW_CACHE, CACHE(DTLB, READ, MISS)},
-	{"iTLB-loads", PERF_TYPE_HW_CACHE, CACHE(ITLB, READ, ACCESS)},
-	{"iTLB-load-misses", PERF_TYPE_HW_CACHE, CACHE(ITLB, READ, MISS)},
-	{"L1-dcache-prefetches", PERF_TYPE_HW_CACHE, CACHE(L1D, PREFETCH, ACCESS)},
-	{"L1-dcache-prefetch-misses", PERF_TYPE_HW_CACHE, CACHE(L1D, PREFETCH, MISS)},
-};
-
 #define DEFAULT_FIRST 2 /* context-switches ... */
 #define DEFAULT_COUNT 9 /* ... cache-misses */
 
@@ -61,7 +24,7 @@ static bool is_hybrid(void)
 	return hybrid;
 }
 
-static int add_known(struct stat_job *job, const struct known_event *known)
+static int add_known(struct stat_job *job, const struct stat_known *known)
 {
 	struct count_event event = {.scale = 1, .user_group = -1};
 	char name[64];
@@ -77,31 +40,29 @@ static int add_known(struct stat_job *job, const struct known_event *known)
 	return count_set_add(&job->set, &event);
 }
 
-static const struct known_event *find_known(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_LEN(known_events); i++)
-		if (strcmp(known_events[i].name, name) == 0)
-			return &known_events[i];
-	return NULL;
-}
-
-/* Adds a known event unless it is counted already. Its index, or -ENOMEM. */
+/* Adds a known event unless it is counted already, in all modes. Its index, or -ENOMEM. */
 static int need_event(struct stat_job *job, const char *name)
 {
-	const struct known_event *known = find_known(name);
-	int at = known ? count_set_find(&job->set, known->type, known->config) : -EINVAL;
+	const struct stat_known *known = stat_known_find(name);
 
-	if (at != -1)
-		return at;
+	for (unsigned i = 0; i < stat_events(job); i++) {
+		const struct perf_event_attr *attr = &job->set.events.data[i].attr;
+
+		if (attr->type == known->type && attr->config == known->config &&
+		    !attr->exclude_user && !attr->exclude_kernel && !attr->exclude_hv &&
+		    job->set.events.data[i].kind != COUNT_TOOL)
+			return (int)i;
+	}
 	return add_known(job, known) < 0 ? -ENOMEM : (int)job->set.events.len - 1;
 }
 
 static int add_defaults(struct stat_job *job)
 {
-	int r = add_known(job, find_known(job->target.system_wide ? "cpu-clock" : "task-clock"));
+	int r = add_known(job,
+			  stat_known_find(job->target.system_wide ? "cpu-clock" : "task-clock"));
 
 	for (unsigned i = 0; i < DEFAULT_COUNT && r == 0; i++)
-		r = add_known(job, &known_events[DEFAULT_FIRST + i]);
+		r = add_known(job, &stat_known_events[DEFAULT_FIRST + i]);
 	return r;
 }
 
@@ -110,7 +71,7 @@ static int add_detail(struct stat_job *job)
 	unsigned count = detail_counts[MIN(job->options.detail, ARRAY_LEN(detail_counts) - 1)];
 
 	for (unsigned i = 0; i < count; i++)
-		if (need_event(job, known_events[DEFAULT_FIRST + DEFAULT_COUNT + i].name) < 0)
+		if (need_event(job, stat_known_events[DEFAULT_FIRST + DEFAULT_COUNT + i].name) < 0)
 			return -ENOMEM;
 	return 0;
 }
@@ -139,5 +100,10 @@ int stat_choose_events(struct stat_job *job, struct err *err)
 
 int stat_need_event(struct stat_job *job, const char *name)
 {
+	const struct stat_known *known = stat_known_find(name);
+
+	/* Of two kinds of core each has its own event: text becomes both. */
+	if (!known || (known->type != PERF_TYPE_SOFTWARE && is_hybrid()))
+		return -ENOENT;
 	return need_event(job, name);
 }

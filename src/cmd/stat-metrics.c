@@ -1,6 +1,7 @@
 /*
- * Derived numbers. Every one is a ratio of two events (or of an event and the wall time), so that
- * its error and whether both halves saw the same time can be told.
+ * Derived numbers: those of the table that stand beside events counted anyway, and filling in what
+ * all of them come to, run by run. A metric shown beside an event takes the rest of its formula
+ * from events of the same mode and the same kind of core.
  */
 #include <errno.h>
 #include <math.h>
@@ -8,177 +9,39 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "cmd/stat.h"
+#include "cmd/stat-formula.h"
 #include "count/check.h"
+#include "events/builtin-metrics.h"
 #include "events/parse.h"
-#include "stats/ratio.h"
 #include "stats/summary.h"
 
-struct metric_def {
-	const char *name, *numerator, *denominator; /* denominator NULL: the wall time */
-	double scale;
-	const char *unit, *help;
+/* With two kinds of core the upper half of config names the PMU: a ratio is of one. */
+#define PMU_BITS (UINT64_MAX << 32)
+
+static const struct builtin_metric rates[] = {
+	{.metric = {.name = "rate", .formula = "event / clock * 1e9", .unit = "/sec"}},
+	{.metric = {.name = "rate", .formula = "event / duration_time", .unit = "/sec"}},
 };
 
-/* In -M and --explain by these names. Clocks count nanoseconds. */
-static const struct metric_def metric_defs[] = {
-	{"ipc", "instructions", "cycles", 1, "insn per cycle", "instructions retired in one cycle"},
-	{"cpi", "cycles", "instructions", 1, "cycles per insn",
-	 "cycles that one instruction takes"},
-	{"ghz", "cycles", "task-clock", 1, "GHz", "clock rate while running"},
-	{"cpus_utilized", "task-clock", NULL, 1, "CPUs utilized", "CPUs kept busy on average"},
-	{"branch_miss_rate", "branch-misses", "branches", 100, "% of all branches",
-	 "branches predicted wrong"},
-	{"branch_mpki", "branch-misses", "instructions", 1000, "MPKI",
-	 "wrong predictions per 1000 instructions"},
-	{"cache_miss_rate", "cache-misses", "cache-references", 100, "% of all cache refs",
-	 "last-level cache misses"},
-	{"cache_mpki", "cache-misses", "instructions", 1000, "MPKI",
-	 "last-level misses per 1000 instructions"},
-	{"l1d_miss_rate", "L1-dcache-load-misses", "L1-dcache-loads", 100,
-	 "% of all L1-dcache accesses", "loads that miss the first data cache"},
-	{"l1d_mpki", "L1-dcache-load-misses", "instructions", 1000, "MPKI",
-	 "such misses per 1000 instructions"},
-	{"llc_miss_rate", "LLC-load-misses", "LLC-loads", 100, "% of all LL-cache accesses",
-	 "loads that miss the last cache"},
-	{"llc_mpki", "LLC-load-misses", "instructions", 1000, "MPKI",
-	 "such misses per 1000 instructions"},
-	{"l1i_miss_rate", "L1-icache-load-misses", "L1-icache-loads", 100,
-	 "% of all L1-icache accesses", "instruction fetches that miss"},
-	{"l1i_mpki", "L1-icache-load-misses", "instructions", 1000, "MPKI",
-	 "such misses per 1000 instructions"},
-	{"dtlb_miss_rate", "dTLB-load-misses", "dTLB-loads", 100, "% of all dTLB cache accesses",
-	 "loads whose address translation misses"},
-	{"dtlb_mpki", "dTLB-load-misses", "instructions", 1000, "MPKI",
-	 "such misses per 1000 instructions"},
-	{"itlb_miss_rate", "iTLB-load-misses", "iTLB-loads", 100, "% of all iTLB cache accesses",
-	 "instruction address translations that miss"},
-	{"itlb_mpki", "iTLB-load-misses", "instructions", 1000, "MPKI",
-	 "such misses per 1000 instructions"},
-	{"page_fault_rate", "page-faults", "task-clock", 1e9, "faults/sec",
-	 "page faults per second of CPU time"},
-	{"context_switch_rate", "context-switches", "task-clock", 1e9, "switches/sec",
-	 "switches per second of CPU time"},
-};
-
-static const struct metric_def *find_def(const char *name, size_t len)
-{
-	for (size_t i = 0; i < ARRAY_LEN(metric_defs); i++)
-		if (strlen(metric_defs[i].name) == len &&
-		    strncasecmp(metric_defs[i].name, name, len) == 0)
-			return &metric_defs[i];
-	return NULL;
-}
-
-static int unknown_metric(const char *name, size_t len, struct err *err)
-{
-	CLEANUP_FREE char *copy = strndup(name, len);
-	const char *nearest = NULL;
-	unsigned best = 5;
-
-	for (size_t i = 0; copy && i < ARRAY_LEN(metric_defs); i++) {
-		unsigned distance = str_distance(copy, metric_defs[i].name);
-
-		if (distance < best) {
-			best = distance;
-			nearest = metric_defs[i].name;
-		}
-	}
-	if (nearest)
-		return err_set(err, -EINVAL, "no metric '%s'; did you mean '%s'?", copy, nearest);
-	return err_set(err, -EINVAL,
-		       "no metric '%s'; there are ipc, ghz, branch_mpki and more (see --help)",
-		       copy ? copy : "");
-}
-
-/* The clock event of this set stands for task-clock, whichever was chosen. */
-static int need_by_name(struct stat_job *job, const char *name)
-{
-	if (strcmp(name, "task-clock") == 0 && job->target.system_wide)
-		name = "cpu-clock";
-	return stat_need_event(job, name);
-}
-
-static int ask_metric(struct stat_job *job, const struct metric_def *def)
-{
-	struct stat_metric metric = {.name = def->name,
-				     .unit = def->unit,
-				     .scale = def->scale,
-				     .digits = 2,
-				     .asked = true};
-
-	metric.numerator = need_by_name(job, def->numerator);
-	metric.denominator = def->denominator ? need_by_name(job, def->denominator) : STAT_WALL;
-	metric.shown_at = metric.numerator;
-	if (metric.numerator < 0 || metric.denominator < STAT_WALL)
-		return -ENOMEM;
-	return vec_push(&job->metrics, metric);
-}
-
-static int ask_metrics(struct stat_job *job, const char *list, struct err *err)
-{
-	for (const char *word = list; *word != '\0';) {
-		size_t len = strcspn(word, ",");
-		const struct metric_def *def = find_def(word, len);
-		int r = 0;
-
-		if (!def && len > 0)
-			return unknown_metric(word, len, err);
-		if (def)
-			r = ask_metric(job, def);
-		if (r < 0)
-			return r;
-		word += len + (word[len] == ',');
-	}
-	return 0;
-}
-
-int stat_metric_events(struct stat_job *job, struct err *err)
-{
-	int r = 0;
-
-	if (job->options.metrics)
-		r = ask_metrics(job, job->options.metrics, err);
-	if (r == 0 && job->options.explain)
-		r = ask_metrics(job, job->options.explain, err);
-	return r;
-}
-
-/* An event of this name's type and config, counted in the same modes as like. */
-static int same_mode_event(const struct stat_job *job, uint32_t type, uint64_t config,
-			   unsigned like)
+/* An event of this name, counted in the same modes on the same kind of core as like; -1 none. */
+static int same_mode_event(const struct stat_job *job, const char *name, unsigned like)
 {
 	const struct count_event *events = job->set.events.data;
+	const struct stat_known *known = stat_known_find(name);
+	uint64_t pmu = 0;
 
+	if (!known)
+		return -1;
+	if (known->type != PERF_TYPE_SOFTWARE && (events[like].attr.type == PERF_TYPE_HARDWARE ||
+						  events[like].attr.type == PERF_TYPE_HW_CACHE))
+		pmu = events[like].attr.config & PMU_BITS;
 	for (unsigned i = 0; i < stat_events(job); i++)
-		if (!events[i].internal && events[i].attr.type == type &&
-		    events[i].attr.config == config &&
+		if (!events[i].internal && events[i].kind != COUNT_TOOL &&
+		    events[i].attr.type == known->type &&
+		    events[i].attr.config == (known->config | pmu) &&
 		    count_same_mode(&events[i].attr, &events[like].attr))
 			return (int)i;
-	return -2;
-}
-
-static bool is_asked(const struct stat_job *job, const char *name)
-{
-	for (size_t m = 0; m < job->metrics.len; m++)
-		if (job->metrics.data[m].asked && strcmp(job->metrics.data[m].name, name) == 0)
-			return true;
-	return false;
-}
-
-static int add_metric(struct stat_job *job, const char *name, unsigned at, int denominator,
-		      double scale, unsigned digits, const char *unit, bool per_time)
-{
-	if (denominator < STAT_WALL || is_asked(job, name))
-		return 0;
-	return vec_push(&job->metrics, ((struct stat_metric){.name = name,
-							     .unit = unit,
-							     .numerator = (int)at,
-							     .denominator = denominator,
-							     .scale = scale,
-							     .digits = digits,
-							     .per_time = per_time,
-							     .shown_at = (int)at}));
+	return -1;
 }
 
 static int clock_event(const struct stat_job *job)
@@ -189,141 +52,154 @@ static int clock_event(const struct stat_job *job)
 			 : count_set_find(&job->set, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
 }
 
-static int add_rate(struct stat_job *job, unsigned i)
+struct bind {
+	struct stat_job *job;
+	struct stat_metric *metric;
+	unsigned at;
+	bool first, missing;
+	int r;
+};
+
+/* The first name of the formula is the event itself; the others must be counted too. */
+static void bind_name(void *ctx, const char *name)
 {
-	int clock = clock_event(job);
+	struct bind *b = ctx;
+	struct stat_leaf leaf = {.kind = STAT_LEAF_EVENTS, .scale = 1}, *grown;
+	int event;
 
-	return add_metric(job, "rate", i, clock >= 0 ? clock : STAT_WALL, 1e9, 3, "/sec", true);
-}
-
-/* With two kinds of core the upper half of config names the PMU: both halves of a ratio are of one.
- */
-#define PMU_BITS (UINT64_MAX << 32)
-
-static int hardware_metrics(struct stat_job *job, unsigned i)
-{
-	uint64_t config = job->set.events.data[i].attr.config, pmu = config & PMU_BITS;
-	int instructions =
-		    same_mode_event(job, PERF_TYPE_HARDWARE, pmu | PERF_COUNT_HW_INSTRUCTIONS, i),
-	    over, r;
-
-	switch (config & ~PMU_BITS) {
-	case PERF_COUNT_HW_CPU_CYCLES:
-		return add_metric(job, "ghz", i, clock_event(job) >= 0 ? clock_event(job) : -2, 1,
-				  3, "GHz", false);
-	case PERF_COUNT_HW_INSTRUCTIONS:
-		over = same_mode_event(job, PERF_TYPE_HARDWARE, pmu | PERF_COUNT_HW_CPU_CYCLES, i);
-		if (over >= 0)
-			return add_metric(job, "ipc", i, over, 1, 2, "insn per cycle", false);
-		break;
-	case PERF_COUNT_HW_BRANCH_MISSES:
-		over = same_mode_event(job, PERF_TYPE_HARDWARE,
-				       pmu | PERF_COUNT_HW_BRANCH_INSTRUCTIONS, i);
-		r = add_metric(job, "branch_miss_rate", i, over, 100, 2, "% of all branches",
-			       false);
-		return r < 0 ? r
-			     : add_metric(job, "branch_mpki", i, instructions, 1000, 2, "MPKI",
-					  false);
-	case PERF_COUNT_HW_CACHE_MISSES:
-		over = same_mode_event(job, PERF_TYPE_HARDWARE,
-				       pmu | PERF_COUNT_HW_CACHE_REFERENCES, i);
-		r = add_metric(job, "cache_miss_rate", i, over, 100, 2, "% of all cache refs",
-			       false);
-		return r < 0 ? r
-			     : add_metric(job, "cache_mpki", i, instructions, 1000, 2, "MPKI",
-					  false);
-	default:
-		break;
+	if (b->missing || b->r < 0 || stat_leaf_find(b->metric, name) >= 0)
+		return;
+	event = b->first ? (int)b->at
+		: strcmp(name, "task-clock") == 0 || strcmp(name, "clock") == 0
+			? clock_event(b->job)
+			: same_mode_event(b->job, name, b->at);
+	b->first = false;
+	if (strcmp(name, "duration_time") == 0)
+		leaf.kind = STAT_LEAF_WALL;
+	else if (event < 0)
+		b->missing = true;
+	if (b->missing)
+		return;
+	leaf.name = strdup(name);
+	leaf.slots = malloc(sizeof(*leaf.slots));
+	grown = realloc(b->metric->leaves, (b->metric->leaf_count + 1) * sizeof(*grown));
+	if (grown)
+		b->metric->leaves = grown;
+	if (!leaf.name || !leaf.slots || !grown) {
+		free(leaf.name);
+		free(leaf.slots);
+		b->r = -ENOMEM;
+		return;
 	}
-	return add_rate(job, i);
+	if (leaf.kind == STAT_LEAF_EVENTS) {
+		leaf.slots[0] = -1 - event;
+		leaf.count = 1;
+	}
+	b->metric->leaves[b->metric->leaf_count++] = leaf;
 }
 
-static int cache_metrics(struct stat_job *job, unsigned i)
+/* A metric of the table that was parsed for another event lends its formula. */
+static struct expr *parsed_before(const struct stat_job *job, const char *formula)
+{
+	vec_for_each(&job->metrics, metric)
+		if (metric->formula == formula)
+			return metric->expr;
+	return NULL;
+}
+
+/* 1 when it was added, 0 when a part of the formula is not counted. */
+static int add_beside(struct stat_job *job, const struct builtin_metric *def, unsigned at,
+		      bool per_time)
+{
+	struct stat_metric metric = {.name = def->metric.name,
+				     .unit = def->metric.unit,
+				     .formula = def->metric.formula,
+				     .description = def->metric.description,
+				     .scale = 1,
+				     .digits = per_time ? 3 : def->digits,
+				     .share = def->share,
+				     .per_time = per_time,
+				     .bundle = -1,
+				     .shown_at = (int)at};
+	struct bind bind = {.job = job, .metric = &metric, .at = at, .first = true};
+
+	metric.expr = parsed_before(job, metric.formula);
+	metric.expr_shared = metric.expr != NULL;
+	if (!metric.expr)
+		bind.r = expr_parse(metric.formula, &metric.expr, NULL);
+	if (bind.r == 0)
+		expr_names(metric.expr, bind_name, &bind);
+	if (bind.r == 0 && !bind.missing)
+		bind.r = vec_push(&job->metrics, metric);
+	if (bind.r < 0 || bind.missing)
+		stat_metric_fini(&metric);
+	return bind.r < 0 ? bind.r : !bind.missing;
+}
+
+static bool is_asked(const struct stat_job *job, const char *name)
+{
+	vec_for_each(&job->metrics, metric)
+		if (metric->asked && strcmp(metric->name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Does the formula begin with this event? "-" is written "\\-" there. */
+static bool begins_with(const char *formula, const char *event)
+{
+	for (; *event; event++, formula++) {
+		if (*formula == '\\')
+			formula++;
+		if (*formula != *event)
+			return false;
+	}
+	return *formula == ' ';
+}
+
+static int add_rate(struct stat_job *job, unsigned at)
+{
+	return add_beside(job, &rates[clock_event(job) >= 0 ? 0 : 1], at, true);
+}
+
+static int metrics_of(struct stat_job *job, unsigned i)
 {
 	const struct count_event *event = &job->set.events.data[i];
-	uint64_t config = event->attr.config, pmu = config & PMU_BITS;
-	int instructions =
-		same_mode_event(job, PERF_TYPE_HARDWARE, pmu | PERF_COUNT_HW_INSTRUCTIONS, i);
-	const char *slash = strchr(event->name, '/'), *name = slash ? slash + 1 : event->name;
-	size_t len = strcspn(name, ":/");
-	bool miss = (config >> 16 & 0xff) == PERF_COUNT_HW_CACHE_RESULT_MISS;
-	int over = same_mode_event(job, PERF_TYPE_HW_CACHE, pmu | (config & 0xffff), i), r = 0;
+	const char *name = stat_known_name(&event->attr);
+	bool added = false, has = false;
+	int r = 0;
 
-	if (!miss)
-		return add_rate(job, i);
-	for (size_t d = 0; d < ARRAY_LEN(metric_defs) && r == 0; d++) {
-		const struct metric_def *def = &metric_defs[d];
+	if (name && strcmp(name, "cpu-clock") == 0)
+		name = "task-clock";
+	for (size_t d = 0; name && d < builtin_metrics_len && r >= 0; d++) {
+		const struct builtin_metric *def = &builtin_metrics[d];
 
-		if (strlen(def->numerator) == len && strncmp(def->numerator, name, len) == 0)
-			r = add_metric(job, def->name, i, def->scale == 100 ? over : instructions,
-				       def->scale, 2, def->unit, false);
+		if (!def->beside || !begins_with(def->metric.formula, name))
+			continue;
+		has = true;
+		if (is_asked(job, def->metric.name))
+			continue;
+		r = add_beside(job, def, i, false);
+		added |= r > 0;
 	}
-	return r;
+	if (r < 0 || added)
+		return r;
+	/* Misses are of no use as a rate, cycles neither, clocks are none. */
+	if (has && strcmp(name, "instructions") != 0)
+		return 0;
+	return event->unit[0] == '\0' && event->scale == 1 ? add_rate(job, i) : 0;
 }
 
 int stat_choose_metrics(struct stat_job *job, struct err *err)
 {
-	for (unsigned i = 0; i < stat_events(job); i++) {
-		const struct count_event *event = &job->set.events.data[i];
-		const struct perf_event_attr *attr = &event->attr;
-		int r = 0;
+	unsigned events = (unsigned)stat_events(job);
 
-		if (event->internal || event->kind == COUNT_TOOL)
-			continue;
-		if (attr->type == PERF_TYPE_SOFTWARE && (attr->config == PERF_COUNT_SW_TASK_CLOCK ||
-							 attr->config == PERF_COUNT_SW_CPU_CLOCK))
-			r = add_metric(job, "cpus_utilized", i, STAT_WALL, 1, 3, "CPUs utilized",
-				       false);
-		else if (attr->type == PERF_TYPE_HARDWARE)
-			r = hardware_metrics(job, i);
-		else if (attr->type == PERF_TYPE_HW_CACHE)
-			r = cache_metrics(job, i);
-		else if (event->unit[0] == '\0' && event->scale == 1)
-			r = add_rate(job, i);
-		if (r < 0)
-			return err_set(err, r, "out of memory");
+	for (unsigned i = 0; i < events; i++) {
+		const struct count_event *event = &job->set.events.data[i];
+
+		if (!event->internal && event->kind != COUNT_TOOL && metrics_of(job, i) < 0)
+			return err_set(err, -ENOMEM, "out of memory");
 	}
 	return 0;
-}
-
-static void wall_ratio(const struct count_value *over, double wall_ns, struct count_ratio *ret)
-{
-	struct count_value under = {.value = wall_ns, .state = VALUE_MEASURED};
-
-	count_ratio_of_values(over, &under, ret);
-	ret->together = true;
-}
-
-static bool is_possible(const struct stat_metric *metric, const struct count_ratio *ratio)
-{
-	return metric->scale != 100 || !(ratio->value > 1.001 + 4 * ratio->stderr_);
-}
-
-static void fill_ratio(const struct stat_job *job, const struct count_session *session,
-		       unsigned row, const struct stat_metric *metric,
-		       const struct count_value *values, double wall_ns, struct count_ratio *ret)
-{
-	const struct count_value *over = &values[metric->numerator];
-
-	if (metric->denominator == STAT_WALL)
-		wall_ratio(over, wall_ns, ret);
-	else if (session)
-		count_session_ratio(session, row, (unsigned)metric->numerator,
-				    (unsigned)metric->denominator, ret);
-	else
-		count_ratio_of_values(over, &values[metric->denominator], ret);
-	/* What was refused as impossible after counting must not come back through the session. */
-	if (over->state == VALUE_INVALID ||
-	    (metric->denominator >= 0 && values[metric->denominator].state == VALUE_INVALID))
-		count_ratio_of_values(
-			over, metric->denominator >= 0 ? &values[metric->denominator] : over, ret);
-	if (!is_possible(metric, ret)) {
-		ret->state = VALUE_INVALID;
-		ret->value = ret->stderr_ = NAN;
-		snprintf(ret->reason, sizeof(ret->reason), "more than 100%%");
-	}
-	ret->value *= metric->scale;
-	ret->stderr_ *= metric->scale;
 }
 
 /* What the tool takes itself. User and system time are known when the command has ended. */
@@ -359,8 +235,8 @@ void stat_fill_result(const struct stat_job *job, const struct count_session *se
 		}
 		count_check_values(&job->set, values);
 		for (size_t m = 0; m < metrics; m++)
-			fill_ratio(job, session, row, &job->metrics.data[m], values,
-				   (double)result->wall_ns, &result->ratios[row * metrics + m]);
+			stat_metric_evaluate(job, session, row, &job->metrics.data[m], values,
+					     result, &result->ratios[row * metrics + m]);
 	}
 }
 
@@ -382,6 +258,7 @@ static void merge_value(const struct stat_job *job, size_t at, double *scratch,
 			ret->raw += value->raw;
 			ret->enabled_ns += value->enabled_ns;
 			ret->running_ns += value->running_ns;
+			ret->available_ns += value->available_ns;
 			ret->state = MAX(ret->state, value->state);
 			ret->phases |= value->phases;
 		}
@@ -393,34 +270,81 @@ static void merge_value(const struct stat_job *job, size_t at, double *scratch,
 	ret->stderr_ = stats_stderr(scratch, n);
 }
 
-/* Sum over sum of the runs that have both halves, and the spread of the runs as its error. */
-static void merge_ratio(const struct stat_job *job, size_t row, const struct stat_metric *metric,
-			double *x, double *a, const struct count_value *values, double wall_ns,
-			struct count_ratio *ret)
+/* The times of one run, as the formulas take them. */
+static struct stat_result run_times(const struct stat_job *job, const struct stat_result *like,
+				    size_t run)
+{
+	return (struct stat_result){.wall_ns = job->run_walls.data[run],
+				    .user_ns = job->run_users.data[run],
+				    .sys_ns = job->run_systems.data[run],
+				    .has_times = like->has_times};
+}
+
+/* inputs[run][leaf] of the runs that have a number for every leaf; how many those are. */
+static size_t inputs_of_runs(const struct stat_job *job, size_t row,
+			     const struct stat_metric *metric, const struct stat_result *result,
+			     struct expr_value *inputs, bool *ret_apart)
 {
 	size_t events = stat_events(job), n = 0;
+
+	for (size_t run = 0; run < job->run_values.len; run++) {
+		struct expr_value *of_run = inputs + n * metric->leaf_count;
+		struct stat_result times = run_times(job, result, run);
+		bool complete = true, apart = false;
+
+		stat_metric_inputs(job, metric, job->run_values.data[run] + row * events, &times,
+				   of_run);
+		for (unsigned i = 0; i < metric->leaf_count; i++) {
+			complete &= metric->leaves[i].kind == STAT_LEAF_METRIC ||
+				    expr_has_number(&of_run[i]);
+			apart |= metric->leaves[i].kind != STAT_LEAF_METRIC &&
+				 of_run[i].state != EXPR_MEASURED;
+		}
+		n += complete;
+		*ret_apart |= complete && apart;
+	}
+	return n;
+}
+
+/*
+ * The formula over the sums of the runs that have all of it, never a mean of ratios. Its error is
+ * the spread of the runs, by the derivatives of the formula.
+ */
+static void merge_metric(const struct stat_job *job, size_t row, const struct stat_metric *metric,
+			 const struct count_value *values, const struct stat_result *result,
+			 struct count_ratio *ret)
+{
+	size_t runs = job->run_values.len, leaves = metric->leaf_count, n;
+	CLEANUP_FREE struct expr_value *inputs = calloc((runs + 1) * (leaves + 1), sizeof(*inputs));
+	CLEANUP_FREE double *z = calloc(runs + 1, sizeof(*z));
+	CLEANUP_FREE double *weights = calloc(leaves + 1, sizeof(*weights));
+	struct expr_value *mean, value;
 	bool apart = false;
 
-	fill_ratio(job, NULL, 0, metric, values, wall_ns, ret);
-	for (size_t run = 0; run < job->run_values.len; run++) {
-		const struct count_value *of_run = job->run_values.data[run] + row * events;
-		const struct count_value *over = &of_run[metric->numerator];
-		const struct count_value *under =
-			metric->denominator >= 0 ? &of_run[metric->denominator] : NULL;
-
-		if (!value_has_number(over) || (under && !value_has_number(under)))
-			continue;
-		apart |= over->state != VALUE_MEASURED || (under && under->state != VALUE_MEASURED);
-		x[n] = over->value;
-		a[n++] = under ? under->value : (double)job->run_walls.data[run];
-	}
-	if (n > 1 && value_has_number(&(struct count_value){.state = ret->state})) {
-		struct ratio ratio = ratio_of_runs(x, a, n);
-
-		ret->value = ratio.value * metric->scale;
-		ret->stderr_ = ratio.stderr_ * metric->scale;
-	}
+	stat_metric_evaluate(job, NULL, 0, metric, values, result, ret);
+	if (!inputs || !z || !weights)
+		return;
+	n = inputs_of_runs(job, row, metric, result, inputs, &apart);
 	ret->together = n > 0 && !apart;
+	if (n < 2 || !value_has_number(&(struct count_value){.state = ret->state}))
+		return;
+	mean = inputs + n * leaves;
+	memcpy(mean, inputs, leaves * sizeof(*mean));
+	for (size_t i = 0; i < leaves; i++) {
+		for (size_t run = 1; run < n; run++)
+			mean[i].value += inputs[run * leaves + i].value;
+		mean[i].value /= (double)n;
+	}
+	stat_metric_formula(metric, mean, &value);
+	if (!expr_has_number(&value))
+		return;
+	stat_metric_weights(metric, mean, weights);
+	for (size_t run = 0; run < n; run++)
+		for (size_t i = 0; i < leaves; i++)
+			if (weights[i] != 0)
+				z[run] += weights[i] * inputs[run * leaves + i].value;
+	ret->value = value.value;
+	ret->stderr_ = stats_stderr(z, n);
 }
 
 static double mean_u64(const uint64_t *values, size_t count, double *scratch, double *ret_stderr)
@@ -434,7 +358,7 @@ static double mean_u64(const uint64_t *values, size_t count, double *scratch, do
 int stat_merge_runs(const struct stat_job *job, struct stat_result *result)
 {
 	size_t events = stat_events(job), runs = job->run_values.len;
-	CLEANUP_FREE double *x = calloc(2 * runs + 1, sizeof(*x));
+	CLEANUP_FREE double *x = calloc(runs + 1, sizeof(*x));
 
 	if (!x)
 		return -ENOMEM;
@@ -448,73 +372,10 @@ int stat_merge_runs(const struct stat_job *job, struct stat_result *result)
 		for (size_t i = 0; i < events; i++)
 			merge_value(job, row * events + i, x, &values[i]);
 		for (size_t m = 0; m < job->metrics.len; m++)
-			merge_ratio(job, row, &job->metrics.data[m], x, x + runs, values,
-				    (double)result->wall_ns,
-				    &result->ratios[row * job->metrics.len + m]);
+			merge_metric(job, row, &job->metrics.data[m], values, result,
+				     &result->ratios[row * job->metrics.len + m]);
 	}
 	return 0;
-}
-
-static void explain_half(const struct stat_job *job, int event, const struct count_value *values,
-			 double wall_ns)
-{
-	char text[64];
-
-	if (event == STAT_WALL) {
-		fprintf(job->out, "    %-24s %20.0f ns of wall time\n", "wall time", wall_ns);
-		return;
-	}
-	snprintf(text, sizeof(text), "%.0f", values[event].value);
-	fprintf(job->out, "    %-24s %20s %s", job->set.events.data[event].name,
-		value_has_number(&values[event]) ? text : "-",
-		value_state_name(values[event].state));
-	if (values[event].state == VALUE_ESTIMATED || values[event].state == VALUE_WEAK)
-		fprintf(job->out, " +- %.0f, counted %llu in %.1f%% of the time",
-			values[event].stderr_, (unsigned long long)values[event].raw,
-			100 * value_share(&values[event]));
-	fprintf(job->out, "%s%s\n", values[event].reason[0] ? ": " : "", values[event].reason);
-}
-
-static const char *event_name(const struct stat_job *job, int event)
-{
-	return event == STAT_WALL ? "wall time" : job->set.events.data[event].name;
-}
-
-void stat_explain(const struct stat_job *job, const struct stat_result *result)
-{
-	for (size_t m = 0; m < job->metrics.len; m++) {
-		const struct stat_metric *metric = &job->metrics.data[m];
-		const struct metric_def *def =
-			metric->asked ? find_def(metric->name, strlen(metric->name)) : NULL;
-		const struct count_ratio *ratio = &result->ratios[m];
-		const struct count_value *values = result->values;
-
-		if (!def || !strcasestr(job->options.explain, def->name))
-			continue;
-		fprintf(job->out, "\n %s: %s\n  = %s / %s", def->name, def->help,
-			event_name(job, metric->numerator), event_name(job, metric->denominator));
-		if (metric->scale != 1)
-			fprintf(job->out, " * %g", metric->scale);
-		fputc('\n', job->out);
-		if (isnan(ratio->value)) {
-			fprintf(job->out, "  = unknown (%s)\n", ratio->reason);
-		} else {
-			fprintf(job->out, "  = %.0f / %.0f", values[metric->numerator].value,
-				metric->denominator == STAT_WALL
-					? (double)result->wall_ns
-					: values[metric->denominator].value);
-			if (metric->scale != 1)
-				fprintf(job->out, " * %g", metric->scale);
-			fprintf(job->out, " = %.4f %s", ratio->value, metric->unit);
-			if (ratio->stderr_ > 0)
-				fprintf(job->out, " +- %.4f", ratio->stderr_);
-			fprintf(job->out, "\n  %s\n",
-				ratio->together ? "both halves saw the same time"
-						: "the halves were counted at different times");
-		}
-		explain_half(job, metric->numerator, values, (double)result->wall_ns);
-		explain_half(job, metric->denominator, values, (double)result->wall_ns);
-	}
 }
 
 int stat_result_new(const struct stat_job *job, struct stat_result *ret)

@@ -74,7 +74,10 @@ static void perf_metric(const struct stat_metric *metric, const struct count_rat
 	for (; metric->per_time && value >= 1000 && prefix < 3; prefix++)
 		value /= 1000;
 	snprintf(number, size, "%.*f", metric->digits, value);
-	if (prefix)
+	if (metric->asked) /* as perf has it: the unit and the name */
+		snprintf(unit, unit_size, "%s%s%s", metric->unit, metric->unit[0] ? "  " : "",
+			 metric->name);
+	else if (prefix)
 		snprintf(unit, unit_size, "%c%s", prefixes[prefix], metric->unit);
 	else
 		snprintf(unit, unit_size, "%s",
@@ -85,21 +88,18 @@ static const struct stat_metric *first_metric_of(const struct stat_job *job, uns
 						 size_t *ret_index)
 {
 	for (size_t m = 0; m < job->metrics.len; m++)
-		if (job->metrics.data[m].shown_at == (int)event) {
+		if (!job->metrics.data[m].asked && job->metrics.data[m].shown_at == (int)event) {
 			*ret_index = m;
 			return &job->metrics.data[m];
 		}
 	return NULL;
 }
 
-static void perf_row(struct stat_job *job, const struct stat_result *result, size_t row, unsigned i)
+/* The columns before the value. */
+static void perf_head(struct stat_job *job, const struct stat_result *result, size_t row)
 {
 	const char *sep = job->options.separator;
 	const struct stat_row *r = &job->target.rows.data[row];
-	const struct count_value *value = &result->values[row * stat_events(job) + i];
-	char text[64], number[64] = "", unit[64] = "";
-	const struct stat_metric *metric;
-	size_t m = 0;
 
 	if (job->options.interval_ns)
 		fprintf(job->out, "%6llu.%09llu%s",
@@ -109,6 +109,42 @@ static void perf_row(struct stat_job *job, const struct stat_result *result, siz
 		fprintf(job->out, "%s%s", r->label, sep);
 	if (job->options.aggregate >= STAT_PER_CORE && job->options.aggregate <= STAT_PER_NODE)
 		fprintf(job->out, "%u%s", r->cpus, sep);
+}
+
+/* Metrics that were asked for: rows with nothing but the last two columns. */
+static void perf_asked(struct stat_job *job, const struct stat_result *result, size_t row)
+{
+	const char *sep = job->options.separator;
+	unsigned blank =
+		5u + (job->options.aggregate == STAT_PER_CGROUP) + (job->options.repeat > 1);
+
+	for (size_t m = 0; m < job->metrics.len; m++) {
+		const struct stat_metric *metric = &job->metrics.data[m];
+		char number[64], unit[256];
+
+		if (!metric->asked)
+			continue;
+		perf_metric(metric, &result->ratios[row * job->metrics.len + m], number,
+			    sizeof(number), unit, sizeof(unit));
+		if (number[0] == '\0')
+			continue;
+		perf_head(job, result, row);
+		for (unsigned i = 0; i < blank; i++)
+			fputs(sep, job->out);
+		fprintf(job->out, "%s%s%s\n", number, sep, unit);
+	}
+}
+
+static void perf_row(struct stat_job *job, const struct stat_result *result, size_t row, unsigned i)
+{
+	const char *sep = job->options.separator;
+	const struct stat_row *r = &job->target.rows.data[row];
+	const struct count_value *value = &result->values[row * stat_events(job) + i];
+	char text[64], number[64] = "", unit[256] = "";
+	const struct stat_metric *metric;
+	size_t m = 0;
+
+	perf_head(job, result, row);
 	stat_value_text(job, i, value, false, text, sizeof(text));
 	fprintf(job->out, "%s%s%s%s%s%s",
 		text[0]                               ? text
@@ -134,10 +170,12 @@ static void perf_row(struct stat_job *job, const struct stat_result *result, siz
 
 void stat_print_perf(struct stat_job *job, const struct stat_result *result)
 {
-	for (size_t row = 0; row < job->target.rows.len; row++)
+	for (size_t row = 0; row < job->target.rows.len; row++) {
 		for (unsigned i = 0; i < stat_events(job); i++)
 			if (!job->set.events.data[i].internal)
 				perf_row(job, result, row, i);
+		perf_asked(job, result, row);
+	}
 }
 
 static const struct table_column csv_columns[] = {
@@ -166,7 +204,7 @@ static const char *metric_name(const struct stat_job *job, const struct stat_met
 {
 	if (strcmp(metric->name, "rate") != 0)
 		return metric->name;
-	snprintf(buf, size, "%s_per_sec", job->set.events.data[metric->numerator].name);
+	snprintf(buf, size, "%s_per_sec", job->set.events.data[metric->shown_at].name);
 	return buf;
 }
 
@@ -334,6 +372,7 @@ static void json_metric(struct stat_job *job, const struct stat_result *result, 
 		json_text(json, "where", r->label);
 	json_double(json, "value", ratio->value);
 	json_text(json, "unit", metric_unit(metric));
+	json_text(json, "formula", metric->asked ? metric->formula : NULL);
 	json_double(json, "stderr", ratio->stderr_);
 	json_text(json, "state", value_state_name(ratio->state));
 	json_bool(json, "together", ratio->together);

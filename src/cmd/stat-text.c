@@ -89,12 +89,23 @@ static void measure(const struct stat_job *job, const struct stat_result *result
 			layout->user_only |= event->user_only;
 		}
 		for (size_t m = 0; m < job->metrics.len; m++) {
+			if (job->metrics.data[m].asked)
+				continue;
 			metric_text(&job->metrics.data[m],
 				    &result->ratios[row * job->metrics.len + m], text, sizeof(text),
 				    unit, sizeof(unit));
 			layout->metric = MAX(layout->metric, (int)strlen(text));
 		}
 	}
+}
+
+/* Intervals begin with their time. */
+static void print_when(const struct stat_job *job, const struct stat_result *result)
+{
+	if (job->options.interval_ns)
+		fprintf(job->out, "%5llu.%06llu  ",
+			(unsigned long long)(result->time_ns / NSEC_PER_SEC),
+			(unsigned long long)(result->time_ns % NSEC_PER_SEC / 1000));
 }
 
 static void print_metrics(const struct stat_job *job, const struct stat_result *result, size_t row,
@@ -107,13 +118,48 @@ static void print_metrics(const struct stat_job *job, const struct stat_result *
 		const struct count_ratio *ratio = &result->ratios[row * job->metrics.len + m];
 		char number[64], unit[64];
 
-		if (metric->shown_at != (int)event || isnan(ratio->value))
+		if (metric->asked || metric->shown_at != (int)event || isnan(ratio->value))
 			continue;
 		metric_text(metric, ratio, number, sizeof(number), unit, sizeof(unit));
 		fprintf(job->out, first ? "  # %*s%s%s" : ", %*s%s%s", first ? layout->metric : 0,
 			number, unit, ratio->together ? "" : "*");
 		layout->apart |= !ratio->together;
 		first = false;
+	}
+}
+
+/* What -M asked for stands in lines of its own: with the name, the error, and why when there is
+ * no number. */
+static void print_asked(const struct stat_job *job, const struct stat_result *result, size_t row,
+			struct layout *layout)
+{
+	for (size_t m = 0; m < job->metrics.len; m++) {
+		const struct stat_metric *metric = &job->metrics.data[m];
+		const struct count_ratio *ratio = &result->ratios[row * job->metrics.len + m];
+		char number[64], unit[64];
+
+		if (!metric->asked)
+			continue;
+		print_when(job, result);
+		if (layout->where)
+			fprintf(job->out, "%-*s  ", layout->where,
+				job->target.rows.data[row].label);
+		if (isnan(ratio->value)) {
+			fprintf(job->out, "%*s  %s  (%s)\n", layout->value,
+				state_words[ratio->state] ? state_words[ratio->state] : "-",
+				metric->name, ratio->reason);
+			continue;
+		}
+		metric_text(metric, ratio, number, sizeof(number), unit, sizeof(unit));
+		fprintf(job->out, "%*s%s%s  %s", layout->value, number, unit,
+			ratio->together ? "" : "*", metric->name);
+		if (ratio->stderr_ > 0 && ratio->value != 0)
+			fprintf(job->out, "  +- %.2f%%", 100 * ratio->stderr_ / fabs(ratio->value));
+		else if (ratio->state != VALUE_MEASURED && isnan(ratio->stderr_))
+			fprintf(job->out, "  +- ?");
+		fputc('\n', job->out);
+		layout->apart |= !ratio->together;
+		layout->shared |= ratio->state == VALUE_ESTIMATED || ratio->state == VALUE_WEAK;
 	}
 }
 
@@ -146,10 +192,7 @@ static void print_line(const struct stat_job *job, const struct stat_result *res
 	const char *dim = layout->color && !value_has_number(value) ? "\033[2m" : "";
 	char text[64];
 
-	if (job->options.interval_ns)
-		fprintf(job->out, "%5llu.%06llu  ",
-			(unsigned long long)(result->time_ns / NSEC_PER_SEC),
-			(unsigned long long)(result->time_ns % NSEC_PER_SEC / 1000));
+	print_when(job, result);
 	if (layout->where)
 		fprintf(job->out, "%-*s  ", layout->where, job->target.rows.data[row].label);
 	cell_text(job, layout, i, value, text, sizeof(text));
@@ -257,10 +300,12 @@ void stat_print_text(struct stat_job *job, const struct stat_result *result)
 		fprintf(job->out, "#  time (s)\n");
 		job->header_done = true;
 	}
-	for (size_t row = 0; row < job->target.rows.len; row++)
+	for (size_t row = 0; row < job->target.rows.len; row++) {
 		for (unsigned i = 0; i < stat_events(job); i++)
 			if (!job->set.events.data[i].internal)
 				print_line(job, result, row, i, &layout);
+		print_asked(job, result, row, &layout);
+	}
 	if (!interval) {
 		fputc('\n', job->out);
 		print_seconds(job, result->wall_ns, result->wall_stderr_ns, "elapsed");

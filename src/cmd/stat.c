@@ -7,6 +7,7 @@
 #include "cmd/option.h"
 #include "cmd/stat.h"
 #include "cmd/workload.h"
+#include "events/env.h"
 
 static int set_event(void *options, const char *value, struct err *err)
 {
@@ -62,15 +63,20 @@ static const struct option_spec stat_specs[] = {
 	 .set = set_detail,
 	 .help = "Add cache events; -d -d adds instruction caches and TLBs, -d -d -d prefetches."},
 	OPT_TEXT('M', "metrics", "LIST", struct stat_options, metrics,
-		 "Count what these metrics need: ipc, cpi, ghz, cpus_utilized, branch_miss_rate, "
-		 "branch_mpki, "
-		 "cache_miss_rate, cache_mpki, and _miss_rate and _mpki of l1d, llc, l1i, dtlb and "
-		 "itlb."),
+		 "Count what these metrics need: names, groups and globs of 'culprit list metric', "
+		 "or formulas of one's "
+		 "own such as 'page-faults / duration_time'."),
 	OPT_TEXT(0, "explain", "METRIC", struct stat_options, explain,
 		 "Count a metric and print its formula with the numbers in it."),
+	OPT_TEXT(0, "events-dir", "DIR", struct stat_options, events_dir,
+		 "The CPU vendor's files with names of events and metrics, see culprit-list(1). "
+		 "Default: "
+		 "$CULPRIT_EVENTS_DIR."),
 	OPT_FLAG(0, "regions", struct stat_options, regions,
-		 "Count in the regions that the command marks with libculprit, instead of the whole command; with "
-		 "--per-thread one row for each thread of each region. -e chooses at most 8 events."),
+		 "Count in the regions that the command marks with libculprit, instead of the "
+		 "whole command; with "
+		 "--per-thread one row for each thread of each region. -e chooses at most 8 "
+		 "events."),
 	OPT_FLAG('n', "null", struct stat_options, null_run, "Count nothing: only the times."),
 	OPT_HEADING("Where"),
 	OPT_TEXT('p', "pid", "LIST", struct stat_options, pids,
@@ -244,7 +250,11 @@ static void fini(struct stat_job *job)
 	vec_fini(&job->target.cgroup_fds);
 	vec_fini(&job->target.places);
 	vec_fini(&job->target.rows);
+	vec_for_each(&job->metrics, metric)
+		stat_metric_fini(metric);
 	vec_fini(&job->metrics);
+	event_env_free(job->env);
+	arena_fini(&job->texts);
 	vec_fini(&job->options.events);
 	count_set_fini(&job->set);
 	str_fini(&job->json.out);
@@ -300,7 +310,8 @@ const struct command command_stat = {
 		    "culprit stat -e instructions:u,branches:u,branch-misses:u -- "
 		    "./program\n\tchosen events\n"
 		    "culprit stat -a -I 1000\n\tthe whole machine, every second\n"
-		    "culprit stat --regions -- ./program\n\ttime and counts of its regions, see culprit(3)\n"
+		    "culprit stat --regions -- ./program\n\ttime and counts of its regions, see "
+		    "culprit(3)\n"
 		    "culprit stat --explain ipc -- ./program\n\ta formula with its numbers\n",
 	.exits = "That of the command, or 128 + N when signal N ended it; 127 when it is not "
 		 "found, 126 when it cannot\n"

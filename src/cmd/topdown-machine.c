@@ -199,31 +199,12 @@ static int find_lacking(const struct host *host, struct topdown_tree *tree)
 /* The frequency of the time stamp counter, as the kernel tells it for reading clocks of events. */
 static struct expr_value tsc_frequency(const struct topdown_machine *machine)
 {
-	struct expr_value none = expr_missing(
-		EXPR_NOT_COUNTED, "the frequency of the time stamp counter is not known");
-	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
-				       .size = sizeof(attr),
-				       .config = PERF_COUNT_SW_DUMMY,
-				       .disabled = 1,
-				       .exclude_kernel = 1};
-	long page = sysconf(_SC_PAGESIZE);
-	struct perf_event_mmap_page *map;
-	double hz = 0;
-	int fd;
+	/* descriptors of a simulated kernel have no pages */
+	double hz = machine->ops == &counter_kernel ? counter_tsc_hz() : NAN;
 
-	if (machine->ops != &counter_kernel)
-		return none; /* descriptors of a simulated kernel have no pages */
-	fd = machine->ops->open(machine->ops_ctx, &attr, 0, -1, -1, 0);
-	if (fd < 0)
-		return none;
-	map = mmap(NULL, (size_t)page, PROT_READ, MAP_SHARED, fd, 0);
-	if (map != MAP_FAILED) {
-		if (map->cap_user_time && map->time_mult > 0)
-			hz = ldexp(1e9, map->time_shift) / map->time_mult;
-		munmap(map, (size_t)page);
-	}
-	machine->ops->close(machine->ops_ctx, fd);
-	return hz > 0 ? expr_number(hz) : none;
+	return hz > 0 ? expr_number(hz)
+		      : expr_missing(EXPR_NOT_COUNTED,
+				     "the frequency of the time stamp counter is not known");
 }
 
 static int add_tree(struct topdown_job *job, const struct host_cpu_model *model,

@@ -34,7 +34,9 @@ const char *value_state_name(enum value_state state)
 
 double value_share(const struct count_value *value)
 {
-	return value->enabled_ns ? (double)value->running_ns / (double)value->enabled_ns : NAN;
+	uint64_t all = value->available_ns ? value->available_ns : value->enabled_ns;
+
+	return all ? (double)value->running_ns / (double)all : NAN;
 }
 
 /* One word of every slice as doubles: the caller frees. NULL when there are none. */
@@ -63,17 +65,33 @@ static struct anchor group_anchor(const struct count_session *s, unsigned row, u
 {
 	const struct count_group *group = &s->set->groups.data[g];
 	const struct row_group *rg = row_group(s, row, g);
+	bool partial = s->set->events.data[group->members[0]].partial;
 	struct anchor anchor = {1, rg->sum[1], rg->sum[0]};
 
 	if (group->anchor >= 0 && group->total >= 0) {
 		const struct row_group *total = row_group(s, row, (unsigned)group->total);
 		uint64_t seen = rg->sum[2 + group->anchor], all = total->sum[2];
 
-		/* The total must itself have counted all the time, or it is no truth. */
-		if (all >= seen && total->sum[1] == total->sum[0])
+		if (partial)
+			anchor.all = total->sum[1];
+		/* The total must itself have counted all the time, or it is no truth. With two
+		 * kinds of core it counted whenever the thread ran on its kind: it is pinned. */
+		if (all >= seen && !total->error_state &&
+		    (partial || total->sum[1] == total->sum[0]))
 			return (struct anchor){2 + (unsigned)group->anchor, seen, all};
 	}
 	return anchor;
+}
+
+/* How long the group could have counted: with two kinds of core, while the thread ran on its kind,
+ * which the always-on cycles of that kind tell. 0: that is not known, and sharing neither. */
+static uint64_t available_ns(const struct count_session *s, unsigned row, unsigned g)
+{
+	const struct count_group *group = &s->set->groups.data[g];
+
+	if (!s->set->events.data[group->members[0]].partial)
+		return row_group(s, row, g)->sum[0];
+	return group->total >= 0 ? row_group(s, row, (unsigned)group->total)->sum[1] : 0;
 }
 
 static bool has_phases(const struct ratio *ratio)
@@ -129,6 +147,14 @@ static void not_counted(struct count_value *value, const struct row_group *rg)
 	snprintf(value->reason, sizeof(value->reason), "%s", why);
 }
 
+/* Of events that are asked for twice and counted once, the one that is. */
+static unsigned counted_as(const struct count_set *set, unsigned event)
+{
+	int same = set->events.data[event].same_as;
+
+	return same >= 0 ? (unsigned)same : event;
+}
+
 void count_session_value(const struct count_session *s, unsigned row, unsigned event_index,
 			 struct count_value *ret)
 {
@@ -136,7 +162,8 @@ void count_session_value(const struct count_session *s, unsigned row, unsigned e
 	struct count_value value = {.value = NAN, .stderr_ = NAN};
 	const struct row_group *rg;
 	unsigned position = 0;
-	int g = count_set_group_of(s->set, event_index, &position);
+	uint64_t available;
+	int g = count_set_group_of(s->set, counted_as(s->set, event_index), &position);
 
 	*ret = value;
 	if (event->status < 0 || g < 0) {
@@ -148,15 +175,18 @@ void count_session_value(const struct count_session *s, unsigned row, unsigned e
 	value.enabled_ns = rg->sum[0];
 	value.running_ns = rg->sum[1];
 	value.raw = rg->sum[2 + position];
+	available = available_ns(s, row, (unsigned)g);
+	if (event->partial)
+		value.available_ns = available;
 	if (!rg->opened || rg->error_state || value.enabled_ns == 0 || value.running_ns == 0) {
 		not_counted(&value, rg);
-	} else if (value.running_ns >= value.enabled_ns || event->partial) {
+	} else if (value.running_ns >= available) {
 		value.value = (double)value.raw;
 		value.stderr_ = 0;
 		if (event->partial && value.running_ns < value.enabled_ns)
 			snprintf(value.reason, sizeof(value.reason),
 				 "ran on this kind of core %.1f%% of the time",
-				 100 * value_share(&value));
+				 100 * (double)value.running_ns / (double)value.enabled_ns);
 	} else {
 		estimate_shared(s, row, (unsigned)g, position, &value);
 	}
@@ -212,10 +242,13 @@ static int word_in_group(const struct count_session *s, unsigned event, unsigned
 void count_session_ratio(const struct count_session *s, unsigned row, unsigned numerator,
 			 unsigned denominator, struct count_ratio *ret)
 {
-	int g = count_set_group_of(s->set, numerator, NULL),
-	    h = count_set_group_of(s->set, denominator, NULL), x, y;
 	struct count_value over, under;
+	int g, h, x, y;
 
+	numerator = counted_as(s->set, numerator);
+	denominator = counted_as(s->set, denominator);
+	g = count_set_group_of(s->set, numerator, NULL);
+	h = count_set_group_of(s->set, denominator, NULL);
 	count_session_value(s, row, numerator, &over);
 	count_session_value(s, row, denominator, &under);
 	count_ratio_of_values(&over, &under, ret);
@@ -246,4 +279,41 @@ void count_session_ratio(const struct count_session *s, unsigned row, unsigned n
 				       (double)anchor.all;
 		}
 	}
+}
+
+int count_session_common_group(const struct count_session *s, const unsigned *events, size_t len)
+{
+	for (unsigned g = 0; g < s->group_count; g++) {
+		bool all = len > 0;
+
+		for (size_t i = 0; i < len && all; i++)
+			all = word_in_group(s, counted_as(s->set, events[i]), g) >= 0;
+		if (all)
+			return (int)g;
+	}
+	return -1;
+}
+
+double count_session_sum_error(const struct count_session *s, unsigned row, unsigned group,
+			       const unsigned *events, const double *weights, size_t len)
+{
+	struct anchor anchor = group_anchor(s, row, group);
+	CLEANUP_FREE double *a = slice_column(s, row, group, anchor.word);
+	CLEANUP_FREE double *z = calloc(s->slice_count + 1, sizeof(*z));
+	struct ratio ratio;
+
+	if (!a || !z)
+		return NAN;
+	for (size_t i = 0; i < len; i++) {
+		int word = word_in_group(s, counted_as(s->set, events[i]), group);
+		CLEANUP_FREE double *x =
+			word >= 0 ? slice_column(s, row, group, (unsigned)word) : NULL;
+
+		if (!x)
+			return NAN;
+		for (unsigned k = 0; k < s->slice_count; k++)
+			z[k] += weights[i] * x[k];
+	}
+	ratio = ratio_of_slices(z, a, s->slice_count);
+	return ratio_total(&ratio, (double)anchor.seen, (double)anchor.all).stderr_;
 }

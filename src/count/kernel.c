@@ -1,6 +1,10 @@
 /* The real kernel: thin wrappers that turn -1 and errno into a negative errno. */
 #include <errno.h>
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -55,6 +59,40 @@ static uint64_t kernel_clock(void *ctx)
 	return clock_monotonic_ns();
 }
 
+static cpu_set_t *affinity(size_t *ret_bytes)
+{
+	*ret_bytes = CPU_ALLOC_SIZE(CPUSET_MAX);
+	return calloc(1, *ret_bytes);
+}
+
+static int kernel_run_on(void *ctx, const struct cpuset *cpus)
+{
+	static cpu_set_t *home; /* where the thread may run; NULL: it has not been moved */
+	size_t bytes;
+	cpu_set_t *wanted = affinity(&bytes);
+	int r = 0;
+
+	(void)ctx;
+	if (!wanted)
+		return -ENOMEM;
+	if (!home && cpus) {
+		home = affinity(&bytes);
+		if (!home || sched_getaffinity(0, bytes, home) < 0)
+			r = home ? -errno : -ENOMEM;
+	}
+	for (unsigned cpu = 0; cpus && home && r == 0 && cpu < CPUSET_MAX; cpu++)
+		if (cpuset_has(cpus, cpu) && CPU_ISSET_S(cpu, bytes, home))
+			CPU_SET_S(cpu, bytes, wanted);
+	if (r == 0 && (cpus || home) && sched_setaffinity(0, bytes, cpus ? wanted : home) < 0)
+		r = -errno;
+	if (!cpus || r < 0) {
+		free(home);
+		home = NULL;
+	}
+	free(wanted);
+	return r;
+}
+
 const struct counter_ops counter_kernel = {
 	.open = kernel_open,
 	.read = kernel_read,
@@ -62,4 +100,32 @@ const struct counter_ops counter_kernel = {
 	.disable = kernel_disable,
 	.close = kernel_close,
 	.clock = kernel_clock,
+	.run_on = kernel_run_on,
 };
+
+double counter_tsc_hz(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	struct perf_event_attr attr = {.size = sizeof(attr),
+				       .type = PERF_TYPE_SOFTWARE,
+				       .config = PERF_COUNT_SW_DUMMY,
+				       .exclude_kernel = 1,
+				       .exclude_hv = 1};
+	int fd = kernel_open(NULL, &attr, 0, -1, -1, 0);
+	struct perf_event_mmap_page *page;
+	double hz = NAN;
+
+	if (fd < 0)
+		return NAN;
+	page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+	if (page == MAP_FAILED)
+		return NAN;
+	if (page->cap_user_time && page->time_mult) /* ns = ticks * mult >> shift */
+		hz = 1e9 * ldexp(1, page->time_shift) / page->time_mult;
+	munmap(page, (size_t)sysconf(_SC_PAGESIZE));
+	return hz;
+#else
+	return NAN;
+#endif
+}

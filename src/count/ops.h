@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/cpuset.h"
+
 struct counter_ops {
 	/* A descriptor >= 0, or -errno. attr is only read. */
 	int (*open)(void *ctx, const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd,
@@ -22,7 +24,13 @@ struct counter_ops {
 	int (*disable)(void *ctx, int fd);
 	void (*close)(void *ctx, int fd);
 	uint64_t (*clock)(void *ctx); /* monotonic, ns */
+	/* Moves this thread to these CPUs, NULL: back to where it may run. -errno when it may not.
+	 */
+	int (*run_on)(void *ctx, const struct cpuset *cpus);
 };
 
 /* perf_event_open(2); ctx is not used. */
 extern const struct counter_ops counter_kernel;
+
+/* Ticks of the time stamp counter in a second, as the kernel tells user space; NaN: it does not. */
+double counter_tsc_hz(void);

@@ -17,27 +17,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "count/set-internal.h"
-#include "count/set.h"
-#include "count/trial-internal.h"
-
-#define TOTALS_MAX 8 /* always-on cycles: one per mode in use */
-
-struct unit {
-	unsigned members[COUNT_GROUP_MAX];
-	unsigned len;
-	int user_group; /* -1: may be split */
-};
-
-struct planner {
-	struct count_set *set;
-	struct trial trial;
-	struct count_plan_options options;
-	VEC(struct unit) units;
-	unsigned total_groups[TOTALS_MAX];
-	unsigned totals;
-	VEC(int) held; /* always-on counters stay open while the rest is tried */
-};
+#include "count/plan-internal.h"
 
 /* A ratio has two halves: the first unit that holds the other half and not yet this one. */
 static bool completes_pair(const struct planner *p, const struct unit *unit,
@@ -74,14 +54,16 @@ static struct unit *unit_for(struct planner *p, const struct count_event *event)
 }
 
 /* Groups of the user and halves of ratios become units; everything else stands alone. */
-static int make_units(struct planner *p, enum count_kind kind)
+static int make_units(struct planner *p, enum count_kind kind, bool bundles_apart)
 {
 	p->units.len = 0;
 	for (unsigned i = 0; i < p->set->events.len; i++) {
 		const struct count_event *event = &p->set->events.data[i];
 		struct unit *unit;
 
-		if (event->kind != kind || event->status < 0 || event->internal)
+		if (event->kind != kind || event->status < 0 || event->internal ||
+		    event->same_as >= 0 || (bundles_apart && count_set_in_bundle(p->set, i)) ||
+		    (kind == COUNT_CORE && !plan_in_pool(p, event)))
 			continue;
 		unit = unit_for(p, event);
 		if (unit)
@@ -92,7 +74,7 @@ static int make_units(struct planner *p, enum count_kind kind)
 	return 0;
 }
 
-static int add_group(struct planner *p, const unsigned *members, unsigned len, int pass)
+int plan_add_group(struct planner *p, const unsigned *members, unsigned len, int pass)
 {
 	struct count_group group = {
 		.len = len, .anchor = -1, .total = -1, .pass = pass, .pinned = p->options.pinned};
@@ -108,11 +90,11 @@ static int plan_software(struct planner *p)
 {
 	struct count_group shared = {.anchor = -1, .total = -1, .pass = -1};
 
-	if (make_units(p, COUNT_SOFTWARE) < 0)
+	if (make_units(p, COUNT_SOFTWARE, false) < 0)
 		return -ENOMEM;
 	vec_for_each(&p->units, unit) {
 		if (unit->user_group >= 0) {
-			if (add_group(p, unit->members, unit->len, -1) < 0)
+			if (plan_add_group(p, unit->members, unit->len, -1) < 0)
 				return -ENOMEM;
 			continue;
 		}
@@ -128,10 +110,10 @@ static int plan_software(struct planner *p)
 
 static int plan_plain(struct planner *p, enum count_kind kind)
 {
-	if (make_units(p, kind) < 0)
+	if (make_units(p, kind, false) < 0)
 		return -ENOMEM;
 	vec_for_each(&p->units, unit)
-		if (add_group(p, unit->members, unit->len, -1) < 0)
+		if (plan_add_group(p, unit->members, unit->len, -1) < 0)
 			return -ENOMEM;
 	return 0;
 }
@@ -152,15 +134,23 @@ static int hold_group(struct planner *p, const unsigned *members, unsigned len)
 	for (unsigned i = 0; i < len; i++)
 		if (vec_push(&p->held, fds[i]) < 0)
 			return -ENOMEM;
-	if (add_group(p, members, len, -1) < 0)
+	if (plan_add_group(p, members, len, -1) < 0)
 		return -ENOMEM;
 	p->set->groups.data[p->set->groups.len - 1].pinned = true;
 	return 1;
 }
 
-/* The always-on cycles of this event's mode: the group's index, made at need; -1 when there is
- * none. */
-static int total_for(struct planner *p, unsigned index)
+/* With two kinds of core the upper half of config names the PMU that shall count. */
+static uint64_t pmu_bits(const struct count_event *like)
+{
+	if (!like->partial)
+		return 0;
+	return like->attr.type == PERF_TYPE_HARDWARE || like->attr.type == PERF_TYPE_HW_CACHE
+		       ? like->attr.config & (UINT64_MAX << 32)
+		       : (uint64_t)like->attr.type << 32;
+}
+
+int plan_total_for(struct planner *p, unsigned index)
 {
 	struct count_event anchor = {
 		.kind = COUNT_CORE, .scale = 1, .user_group = -1, .internal = true};
@@ -171,7 +161,10 @@ static int total_for(struct planner *p, unsigned index)
 	for (unsigned i = 0; i < p->totals; i++) {
 		const struct count_group *group = &p->set->groups.data[p->total_groups[i]];
 
-		if (count_same_mode(&p->set->events.data[group->members[0]].attr, &like->attr))
+		const struct count_event *cycles = &p->set->events.data[group->members[0]];
+
+		if (count_same_mode(&cycles->attr, &like->attr) &&
+		    plan_same_pool(cycles->partial ? cycles->cpus : NULL, p->pool))
 			return (int)p->total_groups[i];
 	}
 	if (p->totals == TOTALS_MAX)
@@ -180,7 +173,8 @@ static int total_for(struct planner *p, unsigned index)
 		const struct count_event *event = &p->set->events.data[i];
 
 		if (event->internal || event->status < 0 || event->user_group >= 0 ||
-		    !count_is_cycles(&event->attr) || !count_same_mode(&event->attr, &like->attr))
+		    !count_is_cycles(&event->attr) || !plan_in_pool(p, event) ||
+		    !count_same_mode(&event->attr, &like->attr))
 			continue;
 		member = i;
 		found = true;
@@ -191,7 +185,9 @@ static int total_for(struct planner *p, unsigned index)
 		anchor.name = name;
 		anchor.attr = like->attr;
 		anchor.attr.type = PERF_TYPE_HARDWARE;
-		anchor.attr.config = PERF_COUNT_HW_CPU_CYCLES;
+		anchor.attr.config = PERF_COUNT_HW_CPU_CYCLES | pmu_bits(like);
+		anchor.partial = like->partial;
+		anchor.cpus = like->cpus;
 		anchor.attr.config1 = anchor.attr.config2 = 0;
 		anchor.attr.precise_ip = 0;
 		member = (unsigned)p->set->events.len;
@@ -211,13 +207,23 @@ static int add_anchor_event(struct planner *p, int total)
 	struct count_event anchor = p->set->events.data[p->set->groups.data[total].members[0]];
 
 	anchor.internal = true;
-	anchor.cpus = NULL;
+	if (!anchor.partial)
+		anchor.cpus = NULL;
 	anchor.user_group = -1;
 	return count_set_add(p->set, &anchor) < 0 ? -1 : (int)p->set->events.len - 1;
 }
 
-/* Halves of ratios and weak groups of the user may be counted one by one when they do not fit. */
-static bool may_split(const struct planner *p, const struct unit *unit)
+bool plan_same_pool(const struct cpuset *a, const struct cpuset *b)
+{
+	return a == b || (a && b && memcmp(a, b, sizeof(*a)) == 0);
+}
+
+bool plan_in_pool(const struct planner *p, const struct count_event *event)
+{
+	return plan_same_pool(event->partial ? event->cpus : NULL, p->pool);
+}
+
+bool plan_may_split(const struct planner *p, const struct unit *unit)
 {
 	return unit->len > 1 &&
 	       (unit->user_group < 0 || p->set->events.data[unit->members[0]].weak);
@@ -225,11 +231,11 @@ static bool may_split(const struct planner *p, const struct unit *unit)
 
 /* A new group for a unit: with its anchor when there is room, without one otherwise; one that
  * nothing can be split off waits for another user's turn to end. 1 placed, 0 not. */
-static int open_new_group(struct planner *p, const struct unit *unit)
+int plan_open_group(struct planner *p, const struct unit *unit)
 {
-	int total = total_for(p, unit->members[0]),
+	int total = plan_total_for(p, unit->members[0]),
 	    anchor = total >= 0 ? add_anchor_event(p, total) : -1;
-	bool alone = !p->options.pinned && !may_split(p, unit);
+	bool alone = !p->options.pinned && !plan_may_split(p, unit);
 	unsigned members[COUNT_GROUP_MAX];
 	struct count_group *group;
 
@@ -237,7 +243,7 @@ static int open_new_group(struct planner *p, const struct unit *unit)
 	if (anchor >= 0 && unit->len < COUNT_GROUP_MAX) {
 		members[unit->len] = (unsigned)anchor;
 		if (trial_group_fits(&p->trial, members, unit->len + 1, p->options.pinned)) {
-			if (add_group(p, members, unit->len + 1, -1) < 0)
+			if (plan_add_group(p, members, unit->len + 1, -1) < 0)
 				return -ENOMEM;
 			group = &p->set->groups.data[p->set->groups.len - 1];
 			group->anchor = (int)unit->len;
@@ -248,7 +254,7 @@ static int open_new_group(struct planner *p, const struct unit *unit)
 	if (!trial_group_fits(&p->trial, unit->members, unit->len, p->options.pinned) &&
 	    !(alone && trial_group_gets_turns(&p->trial, unit->members, unit->len)))
 		return 0;
-	return add_group(p, unit->members, unit->len, -1) < 0 ? -ENOMEM : 1;
+	return plan_add_group(p, unit->members, unit->len, -1) < 0 ? -ENOMEM : 1;
 }
 
 /* Into an existing group of the same mode, before its anchor. 1 placed, 0 not. */
@@ -262,7 +268,7 @@ static int join_group(struct planner *p, const struct unit *unit)
 
 		if (leader->kind != COUNT_CORE || leader->user_group >= 0 ||
 		    unit->user_group >= 0 || group->anchor < 0 ||
-		    len + unit->len > COUNT_GROUP_MAX ||
+		    len + unit->len > COUNT_GROUP_MAX || !plan_in_pool(p, leader) ||
 		    !count_same_mode(&leader->attr, &first->attr))
 			continue;
 		memcpy(members, group->members, len * sizeof(*members));
@@ -283,8 +289,6 @@ static void note_names(struct planner *p, const struct unit *unit)
 			   p->set->events.data[unit->members[i]].name);
 }
 
-static int place_unit(struct planner *p, const struct unit *unit);
-
 static void fail_starved(struct count_event *event, bool grouped)
 {
 	event->status = -EAGAIN;
@@ -295,9 +299,9 @@ static void fail_starved(struct count_event *event, bool grouped)
 }
 
 /* A unit that no group can hold: its members one by one, told when a user's group is cut. */
-static int split_unit(struct planner *p, const struct unit *unit)
+int plan_split(struct planner *p, const struct unit *unit)
 {
-	if (!may_split(p, unit)) {
+	if (!plan_may_split(p, unit)) {
 		if (unit->len > 1) {
 			str_puts(&p->set->notes, "the group {");
 			note_names(p, unit);
@@ -322,7 +326,7 @@ static int split_unit(struct planner *p, const struct unit *unit)
 	}
 	for (unsigned i = 0; i < unit->len; i++) {
 		struct unit one = {{unit->members[i]}, 1, -1};
-		int r = place_unit(p, &one);
+		int r = plan_place(p, &one);
 
 		if (r < 0)
 			return r;
@@ -330,16 +334,16 @@ static int split_unit(struct planner *p, const struct unit *unit)
 	return 0;
 }
 
-static int place_unit(struct planner *p, const struct unit *unit)
+int plan_place(struct planner *p, const struct unit *unit)
 {
 	int r = join_group(p, unit);
 
 	if (r == 0)
-		r = open_new_group(p, unit);
-	return r == 0 ? split_unit(p, unit) : MIN(r, 0);
+		r = plan_open_group(p, unit);
+	return r == 0 ? plan_split(p, unit) : MIN(r, 0);
 }
 
-static bool is_total(const struct planner *p, unsigned event)
+bool plan_is_total(const struct planner *p, unsigned event)
 {
 	for (unsigned i = 0; i < p->totals; i++)
 		if (p->set->groups.data[p->total_groups[i]].members[0] == event)
@@ -353,7 +357,7 @@ static void drop_totals(struct planner *p, struct unit *unit)
 	unsigned kept = 0;
 
 	for (unsigned i = 0; i < unit->len; i++)
-		if (unit->user_group >= 0 || !is_total(p, unit->members[i]))
+		if (unit->user_group >= 0 || !plan_is_total(p, unit->members[i]))
 			unit->members[kept++] = unit->members[i];
 	unit->len = kept;
 }
@@ -377,81 +381,40 @@ static int hold_pinned(struct planner *p)
 	return 0;
 }
 
-static int plan_shared(struct planner *p)
-{
-	int pinned = hold_pinned(p);
-
-	if (pinned < 0)
-		return pinned;
-	vec_for_each(&p->units, unit)
-		if (unit->len > 0)
-			total_for(p, unit->members[0]);
-	vec_for_each(&p->units, unit) {
-		int r = 0;
-
-		drop_totals(p, unit);
-		if (unit->len > 0)
-			r = place_unit(p, unit);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/* Do these members fit beside what the pass has? */
-static bool pass_holds(struct planner *p, int pass, const struct unit *unit)
-{
-	unsigned members[4 * COUNT_GROUP_MAX], len = 0;
-
-	vec_for_each(&p->set->groups, group) {
-		if (group->pass != pass)
-			continue;
-		if (len + group->len + unit->len > ARRAY_LEN(members))
-			return false;
-		memcpy(members + len, group->members, group->len * sizeof(*members));
-		len += group->len;
-	}
-	memcpy(members + len, unit->members, unit->len * sizeof(*members));
-	return trial_all_fit(&p->trial, members, len + unit->len);
-}
-
-/* Into the first pass that holds it, halves of a ratio one by one when they do not fit together. */
-static int place_in_pass(struct planner *p, const struct unit *unit)
-{
-	int r = 0;
-
-	for (int pass = 0; pass <= p->set->passes; pass++) {
-		if (!pass_holds(p, pass, unit))
-			continue;
-		p->set->passes = MAX(p->set->passes, pass + 1);
-		return add_group(p, unit->members, unit->len, pass);
-	}
-	if (!may_split(p, unit))
-		return split_unit(p, unit); /* says why it is not counted */
-	for (unsigned i = 0; i < unit->len && r == 0; i++)
-		r = place_in_pass(p, &(struct unit){{unit->members[i]}, 1, -1});
-	return r;
-}
-
-/* First-fit of units into passes, beside cycles that count in each of them. */
-static int plan_passes(struct planner *p)
+int plan_hold(struct planner *p)
 {
 	int r = hold_pinned(p);
 
+	if (r < 0)
+		return r;
 	vec_for_each(&p->units, unit)
 		if (unit->len > 0)
-			total_for(p, unit->members[0]);
-	p->set->passes = 0;
-	vec_for_each(&p->units, unit) {
+			plan_total_for(p, unit->members[0]);
+	vec_for_each(&p->set->bundles, bundle)
+		for (unsigned i = 0; i < bundle->len; i++) {
+			const struct count_event *event = &p->set->events.data[bundle->members[i]];
+
+			if (event->kind == COUNT_CORE && event->status == 0 &&
+			    plan_in_pool(p, event))
+				plan_total_for(p, bundle->members[i]);
+		}
+	vec_for_each(&p->units, unit)
 		drop_totals(p, unit);
-		if (r == 0 && unit->len > 0)
-			r = place_in_pass(p, unit);
-	}
-	p->set->passes = MAX(p->set->passes, 1);
-	return r;
+	return 0;
 }
 
-static int plan_core(struct planner *p)
+static int plan_shared(struct planner *p)
+{
+	int r = plan_hold(p);
+
+	vec_for_each(&p->units, unit)
+		if (r == 0 && unit->len > 0)
+			r = plan_place(p, unit);
+	return r < 0 ? r : plan_bundles(p);
+}
+
+/* All the events of one kind of core: other kinds have counters of their own. */
+static int plan_pool(struct planner *p)
 {
 	CLEANUP_FREE unsigned *core = calloc(p->set->events.len + 1, sizeof(*core));
 	unsigned len = 0;
@@ -460,16 +423,66 @@ static int plan_core(struct planner *p)
 	if (!core)
 		return -ENOMEM;
 	for (unsigned i = 0; i < p->set->events.len; i++)
-		if (p->set->events.data[i].kind == COUNT_CORE && !p->set->events.data[i].partial)
+		if (p->set->events.data[i].kind == COUNT_CORE &&
+		    p->set->events.data[i].status == 0 && plan_in_pool(p, &p->set->events.data[i]))
 			core[len++] = i;
-	/* On a hybrid machine the trial would test only the kind of core it happens to run on. */
-	fits = len == 0 || (trial_all_fit(&p->trial, core, len) && len <= 4 * COUNT_GROUP_MAX);
-	if (make_units(p, COUNT_CORE) < 0)
-		return -ENOMEM;
+	/* Trials need a CPU of this kind; where none may be used nothing is known about it. */
+	fits = len == 0 || (p->pool && trial_move(&p->trial, p->pool) < 0) ||
+	       (trial_all_fit(&p->trial, core, len) && len <= TRIAL_MAX);
 	if (fits || p->options.pinned)
 		return plan_plain(p, COUNT_CORE);
-	p->set->multiplexed = !p->options.exact;
+	if (make_units(p, COUNT_CORE, true) < 0)
+		return -ENOMEM;
+	p->set->multiplexed |= !p->options.exact;
 	return p->options.exact ? plan_passes(p) : plan_shared(p);
+}
+
+static int plan_core(struct planner *p)
+{
+	size_t events = p->set->events.len; /* anchors come behind */
+	int r;
+
+	p->set->passes = 0;
+	r = plan_pool(p);
+	for (size_t i = 0; i < events && r == 0; i++) {
+		const struct count_event *event = &p->set->events.data[i];
+		struct cpuset cpus;
+		bool planned = event->kind != COUNT_CORE || !event->partial || !event->cpus;
+
+		for (size_t k = 0; k < i && !planned; k++) {
+			const struct count_event *before = &p->set->events.data[k];
+
+			planned = before->kind == COUNT_CORE && before->partial &&
+				  plan_same_pool(before->cpus, event->cpus);
+		}
+		if (planned)
+			continue;
+		cpus = *event->cpus; /* the events may move */
+		p->pool = &cpus;
+		r = plan_pool(p);
+		trial_move(&p->trial, NULL);
+		p->pool = NULL;
+	}
+	p->set->passes = MAX(p->set->passes, 1);
+	return r;
+}
+
+/* A counter beside the cores that is asked for twice is opened once. */
+static void share_uncore(struct count_set *set)
+{
+	for (size_t i = 0; i < set->events.len; i++) {
+		struct count_event *event = &set->events.data[i];
+
+		for (size_t k = 0; k < i && event->kind == COUNT_UNCORE && event->same_as < 0;
+		     k++) {
+			const struct count_event *before = &set->events.data[k];
+
+			if (before->kind == COUNT_UNCORE && before->same_as < 0 &&
+			    memcmp(&before->attr, &event->attr, sizeof(event->attr)) == 0 &&
+			    plan_same_pool(before->cpus, event->cpus))
+				event->same_as = (int)k;
+		}
+	}
 }
 
 int count_plan(struct count_set *set, const struct counter_ops *ops, void *ctx,
@@ -480,6 +493,7 @@ int count_plan(struct count_set *set, const struct counter_ops *ops, void *ctx,
 
 	set->passes = 1;
 	r = plan_software(&p);
+	share_uncore(set);
 	if (r == 0)
 		r = plan_plain(&p, COUNT_UNCORE);
 	if (r == 0)

@@ -90,6 +90,17 @@ void count_session_ratio(const struct count_session *session, unsigned row, unsi
 void count_ratio_of_values(const struct count_value *numerator,
 			   const struct count_value *denominator, struct count_ratio *ret);
 
+/*
+ * For formulas of several events: the group that holds them all (its anchor stands in for the
+ * cycles that are always on), or -1; and the standard error of sum(weights[i] * value of
+ * events[i]), from the slices of that group. With the derivatives of a formula as weights that is
+ * the formula's own error to first order, with all that its events have in common. NaN: not known.
+ */
+int count_session_common_group(const struct count_session *session, const unsigned *events,
+			       size_t len);
+double count_session_sum_error(const struct count_session *session, unsigned row, unsigned group,
+			       const unsigned *events, const double *weights, size_t len);
+
 /* now - before of a counter that may be 64 or 48 bits wide. */
 uint64_t counter_delta(uint64_t before, uint64_t now);
 /* a * b / c without overflow; 0 for c = 0. Saturates at UINT64_MAX. */

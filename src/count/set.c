@@ -21,6 +21,7 @@ int count_set_add(struct count_set *set, const struct count_event *event)
 	copy.name = strdup(event->name);
 	copy.unit = strdup(event->unit ? event->unit : "");
 	copy.cpus = NULL;
+	copy.same_as = -1;
 	if (event->cpus) {
 		copy.cpus = malloc(sizeof(*copy.cpus));
 		if (copy.cpus)
@@ -45,6 +46,7 @@ void count_set_fini(struct count_set *set)
 	}
 	vec_fini(&set->events);
 	vec_fini(&set->groups);
+	vec_fini(&set->bundles);
 	str_fini(&set->notes);
 }
 
@@ -57,6 +59,15 @@ int count_set_find(const struct count_set *set, uint32_t type, uint64_t config)
 			return (int)i;
 	}
 	return -1;
+}
+
+bool count_set_in_bundle(const struct count_set *set, unsigned event)
+{
+	vec_for_each(&set->bundles, bundle)
+		for (unsigned i = 0; i < bundle->len; i++)
+			if (bundle->members[i] == event)
+				return true;
+	return false;
 }
 
 int count_set_group_of(const struct count_set *set, unsigned event, unsigned *ret_position)

@@ -5,11 +5,14 @@
  * enabling candidates on this thread for a few microseconds, and cuts the set into groups: a group
  * is what the kernel schedules together. When everything fits at once nothing is added. Otherwise
  *
- *  - both halves of every ratio (instructions and cycles, misses and accesses) share a group;
+ *  - both halves of every ratio (instructions and cycles, misses and accesses) share a group, and
+ *    so do the events of a bundle;
  *  - an always-on, pinned cycles event is opened for each privilege mode in use: the anchor total;
  *  - every group gets its own cycles event of the same mode: the anchor. The estimate is then
  *    count * total cycles / cycles seen in the group, which no idling, frequency change or uneven
  *    rotation can bend (docs/counting.md).
+ *
+ * With two kinds of core each has its own counters and is planned by itself, on a CPU of its kind.
  *
  * The set owns its strings. Groups hold indexes into events, never pointers.
  */
@@ -48,9 +51,10 @@ struct count_event {
 	int tool;       /* COUNT_TOOL: which one, the owner's number */
 	bool internal;  /* an anchor, added by the plan */
 	bool user_only; /* the kernel forbids counting itself here: exclude_kernel was added */
-	struct cpuset *cpus; /* the only CPUs to open it on (uncore), NULL: all */
-	int status;          /* 0, or the negative errno that opening gave: not supported */
-	char reason[120];    /* why not, in words; "" while status is 0 */
+	struct cpuset *cpus; /* the only CPUs to open it on (uncore, partial), NULL: all */
+	int same_as; /* set by the plan: the event before that counts the same for it, -1 none */
+	int status;  /* 0, or the negative errno that opening gave: not supported */
+	char reason[120]; /* why not, in words; "" while status is 0 */
 };
 
 struct count_group {
@@ -62,9 +66,18 @@ struct count_group {
 	bool pinned;
 };
 
+/* Events that only mean something together: those of one metric. */
+struct count_bundle {
+	char name[64];
+	unsigned members[COUNT_GROUP_MAX]; /* indexes of events; the plan may put an internal twin
+					      in the place of one that another group has */
+	unsigned len;
+};
+
 struct count_set {
 	VEC(struct count_event) events;
 	VEC(struct count_group) groups;
+	VEC(struct count_bundle) bundles;
 	bool multiplexed; /* more is asked than fits at once */
 	int passes;       /* runs that an exact plan needs, else 1 */
 	struct str notes; /* lines for people: splits made or proposed, counters missing */
@@ -78,6 +91,8 @@ void count_set_fini(struct count_set *set);
 int count_set_find(const struct count_set *set, uint32_t type, uint64_t config);
 /* The group and position of an event; -1 when it stands in none. */
 int count_set_group_of(const struct count_set *set, unsigned event, unsigned *ret_position);
+
+bool count_set_in_bundle(const struct count_set *set, unsigned event);
 
 /* What kind of event an attr is; uncore cannot be told from the attr alone (see count_event.cpus).
  */

@@ -37,4 +37,7 @@ bool trial_group_gets_turns(const struct trial *t, const unsigned *members, unsi
  * their status; the rest tells whether everything fits together. At most TRIAL_MAX are tried. */
 bool trial_all_fit(const struct trial *t, const unsigned *members, unsigned len);
 
+/* To a CPU of this kind of core; NULL: back. */
+int trial_move(const struct trial *t, const struct cpuset *cpus);
+
 #define TRIAL_MAX (4 * COUNT_GROUP_MAX)

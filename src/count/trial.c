@@ -174,6 +174,11 @@ bool trial_all_fit(const struct trial *t, const unsigned *members, unsigned len)
 	return run == TRIAL_ALWAYS;
 }
 
+int trial_move(const struct trial *t, const struct cpuset *cpus)
+{
+	return t->ops->run_on ? t->ops->run_on(t->ctx, cpus) : -ENOSYS;
+}
+
 /* How many of these can be open and running at once; the descriptors are closed again. */
 static unsigned count_running(struct trial *t, uint64_t config, bool user_only, int *ret_status)
 {

@@ -26,6 +26,7 @@ struct count_value {
 	double stderr_; /* one standard error of value; 0 when measured, NaN when not known */
 	uint64_t raw;   /* as counted, unscaled, summed over threads and CPUs */
 	uint64_t enabled_ns, running_ns;
+	uint64_t available_ns; /* on a kind of core that counts it at all; 0: enabled_ns */
 	enum value_state state;
 	bool phases; /* the slices disagree by more than sampling: the work has phases */
 	char reason[VALUE_REASON_BYTES];
@@ -39,5 +40,5 @@ static inline bool value_has_number(const struct count_value *value)
 	return value->state <= VALUE_WEAK;
 }
 
-/* running / enabled, NaN when it was never enabled. */
+/* running / available, NaN when it was never enabled. */
 double value_share(const struct count_value *value);

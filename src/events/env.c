@@ -11,8 +11,9 @@ struct event_env {
 	struct host_cpu_model model;
 	struct pmu_set pmus;
 	struct vendor *vendor;
+	struct metrics metrics;
 	char *cpu, *dir;
-	bool no_libpfm, have_model, have_pmus;
+	bool no_libpfm, have_model, have_pmus, have_metrics;
 };
 
 int event_env_new(const struct event_env_options *options, struct event_env **ret, struct err *err)
@@ -44,6 +45,7 @@ void event_env_free(struct event_env *env)
 		return;
 	pmu_set_fini(&env->pmus);
 	vendor_free(env->vendor);
+	metrics_fini(&env->metrics);
 	free(env->cpu);
 	free(env->dir);
 	free(env);
@@ -91,5 +93,18 @@ int event_env_vendor(struct event_env *env, struct vendor **ret, struct err *err
 			return err_set(err, r, "vendor events: %s", strerrordesc_np(-r));
 	}
 	*ret = env->vendor;
+	return 0;
+}
+
+int event_env_metrics(struct event_env *env, const struct metrics **ret, struct err *err)
+{
+	if (!env->have_metrics && env->dir[0]) {
+		int r = metrics_read(&env->metrics, env->dir, event_env_model(env), env->cpu, err);
+
+		if (r < 0)
+			return r;
+	}
+	env->have_metrics = true;
+	*ret = &env->metrics;
 	return 0;
 }

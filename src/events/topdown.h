@@ -92,6 +92,10 @@ int topdown_event_find(const struct topdown_table *table, const char *name);
 /* The same for names as people and other tools write them: any case, perf's :u and :k, cpu/.../,
  * aliases. *ret_factor: what the count has to be divided by. */
 int topdown_event_match(const struct topdown_table *table, const char *text, unsigned *ret_factor);
+/* perfmon's "NAME:c1:e1:u0x80:SUP" as the event parser has it:
+ * "cpu/NAME,cmask=1,edge=1,umask=0x80/k"; names without suffixes as they are. -ENOTSUP: a suffix
+ * that no event can have. */
+int topdown_event_perf_text(const char *name, const char *pmu, char *text, size_t size);
 /* By name, else by title, case ignored; -1 none. */
 int topdown_node_find(const struct topdown_table *table, const char *name);
 

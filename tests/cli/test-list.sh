@@ -18,7 +18,7 @@ check_fails "--probe is about this machine" 'names another CPU' "$CULPRIT" list 
 if [ "$("$CULPRIT" list hw | grep -c software)" = 0 ]; then ok "a kind narrows"; else not_ok "a kind narrows"; fi
 
 "$CULPRIT" list --csv sw tool >list.csv
-check_match "--csv has a header of keys" '^name,kind,encoding,counters,description,table,deprecated,probe,reason$' cat list.csv
+check_match "--csv has a header of keys" '^name,kind,encoding,counters,description,table,deprecated,probe,reason,unit,groups,needs,threshold$' cat list.csv
 check_match "--csv leaves unknown cells empty" '^duration_time,tool,,' cat list.csv
 check_match "--details has paragraphs" '^    encoding +type=1 config=0x1$' "$CULPRIT" list --details task-clock
 check_match "-d is --details" '^    what +Time the task ran' "$CULPRIT" list -d task-clock
@@ -50,6 +50,28 @@ check_match "--events-dir and --cpu read vendor files" '^MEM_LOAD_RETIRED.L1_MIS
 	"$CULPRIT" list --events-dir vendor --cpu xyz l1_miss
 check_match "a deprecated event is marked" '^OLD.ONE  \(deprecated\)$' env CULPRIT_EVENTS_DIR=vendor "$CULPRIT" list --cpu xyz --details old
 check_match "a map without this CPU is told" 'has no row for' "$CULPRIT" list --events-dir vendor vendor
+
+# metrics and their groups, built in and of vendor files
+cat >vendor/metrics.json <<'END'
+{"Metrics": [{"MetricName": "faults_per_ms", "BriefDescription": "Faults in a millisecond.", "UnitOfMeasure": "per ms",
+  "Events": [{"Name": "page-faults", "Alias": "a"}], "Constants": [{"Name": "DURATIONTIMEINMILLISECONDS", "Alias": "b"}],
+  "Formula": "a / b", "MetricGroup": "Mine;Faults"}]}
+END
+mkdir flat
+cp vendor/metrics.json flat/
+check_match "metrics have their formula" '^branch_mpki +metric +branch-misses / instructions \* 1000 ' "$CULPRIT" list metric
+check_match "a group lists its metrics" '^MPKI +group .*branch_mpki, cache_mpki' "$CULPRIT" list group
+check_match "the name of a group finds its metrics" '^l1d_mpki ' "$CULPRIT" list metric MPKI
+check_match "metrics of vendor files" '^faults_per_ms +metric +page-faults / \(duration_time \* 1000\) +- +Faults in' "$CULPRIT" list --events-dir flat 'faults*'
+check_match "and their groups" '^Mine +group .*1 metric: faults_per_ms' "$CULPRIT" list --events-dir flat group mine
+check_match "--details says what a metric needs" '^    needs +page-faults, duration_time$' "$CULPRIT" list --details --events-dir flat metric faults_per_ms
+if have jq; then
+	"$CULPRIT" list --json --events-dir flat metric >metrics.json
+	check "--json has formula, unit, groups and needs" jq -e '.events[] | select(.name == "faults_per_ms")
+		| .unit == "per ms" and .groups == "Mine;Faults" and .needs == "page-faults, duration_time" and (.encoding | length > 5)' metrics.json
+else
+	skip "--json has formula, unit, groups and needs" "jq is not installed"
+fi
 
 if "$CULPRIT" list --cpu skl vendor 2>/dev/null | grep -q MEM_LOAD_RETIRED; then
 	check_match "--cpu lists another CPU's names" '^MEM_LOAD_RETIRED:L1_MISS +vendor +type=4 config=0x8d1' "$CULPRIT" list --cpu skl l1_miss

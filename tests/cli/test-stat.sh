@@ -158,10 +158,45 @@ assert a * 1.5 < b, (a, b)"
 check "-i as a short option" "$CULPRIT" stat -i -e page-faults -- true
 
 # what
-check_match "-M counts what a metric needs" 'page-faults.*faults/sec' "$CULPRIT" stat -M page_fault_rate -- sh work.sh
+check_match "-M counts what a metric needs" '[0-9.]+ faults/sec  page_fault_rate' "$CULPRIT" stat -M page_fault_rate -- sh work.sh
 check_match "--metrics takes several" 'CPUs utilized' "$CULPRIT" stat --metrics ipc,cpus_utilized -- true
 check_fails "an unknown metric suggests one" "did you mean 'ipc'" "$CULPRIT" stat -M ipx -- true
-check_match "--explain shows the numbers" '= [0-9]+ / [0-9]+ = 0?\.?[0-9.]+ CPUs utilized' "$CULPRIT" stat --explain cpus_utilized -- true
+check_match "--explain shows the numbers" '= [0-9]+ / \([0-9.e-]+ \* 1e9\) = 0?\.?[0-9.]+ CPUs utilized' "$CULPRIT" stat --explain cpus_utilized -- true
+"$CULPRIT" stat -M page_fault_rate,ipc,cpus_utilized --json -e task-clock -- sh work.sh >s.json
+check "-M beside -e shares its events, and says why there is no number" json s.json "
+m = {x['name']: x for x in d['metrics'] if x['formula']}
+e = {x['name']: x for x in d['events']}
+assert [x['name'] for x in d['events']].count('task-clock') == 1, d
+want = e['page-faults']['value'] / e['task-clock']['value'] * 1e9
+assert abs(m['page_fault_rate']['value'] - want) < 1e-6 * want, (m, want)
+assert abs(m['cpus_utilized']['value'] - e['task-clock']['value'] / d['wall_ns']) < 1e-6, m
+assert m['ipc']['value'] is not None or m['ipc']['reason'], m"
+mkdir metrics
+cat >metrics/mine_metrics.json <<'END'
+{"Metrics": [
+ {"MetricName": "faults_per_ms", "UnitOfMeasure": "per ms", "MetricGroup": "Mine", "BriefDescription": "Faults in a millisecond.",
+  "Events": [{"Name": "page-faults", "Alias": "a"}], "Constants": [{"Name": "DURATIONTIMEINMILLISECONDS", "Alias": "b"}], "Formula": "a / b"},
+ {"MetricName": "absent", "MetricGroup": "Mine", "Events": [{"Name": "NO_SUCH.EVENT", "Alias": "a"}], "Constants": [], "Formula": "a / 2"}]}
+END
+cat >metrics/perf_metrics.json <<'END'
+[{"MetricName": "faults_twice", "MetricExpr": "2 * faults_per_ms", "ScaleUnit": "10per_100us", "MetricGroup": "Mine"},
+ {"MetricName": "if_alone", "MetricExpr": "NO_SUCH.EVENT if #num_cpus_online > 5000 else page\\-faults", "MetricGroup": "Fold"}]
+END
+"$CULPRIT" stat --events-dir metrics -M Mine --json -- sh work.sh >s.json
+check "-M takes a group of vendor files, metrics made of metrics, and units" json s.json "
+m = {x['name']: x for x in d['metrics']}
+faults = [x['value'] for x in d['events'] if x['name'] == 'page-faults'][0]
+want = faults / (d['wall_ns'] / 1e6)
+assert abs(m['faults_per_ms']['value'] - want) < 1e-6 * want, (m, want)
+assert abs(m['faults_twice']['value'] - 20 * want) < 1e-4 * want and m['faults_twice']['unit'] == 'per_100us', m
+assert m['absent']['value'] is None and m['absent']['state'] == 'not_supported' and 'NO_SUCH' in m['absent']['reason'], m"
+check_match "a branch of a formula that is dead needs no event" '^ +[0-9.]+ +if_alone$' env CULPRIT_EVENTS_DIR=metrics "$CULPRIT" stat -M if_alone -- true
+check_match "--explain goes through metrics made of metrics" 'page-faults / \(duration_time \* 1000\)' "$CULPRIT" stat --events-dir metrics --explain faults_twice -- true
+check_match "-M takes a glob" 'context_switch_rate' "$CULPRIT" stat -M '*_rate' -- true
+check_match "-M takes a formula" '[0-9]+ +max\(page-faults,1\) / 2' "$CULPRIT" stat -M 'max(page-faults,1) / 2,ipc' -- true
+check_fails "a formula that is wrong says where" "column" "$CULPRIT" stat -M 'page-faults / * 2' -- true
+"$CULPRIT" stat -x, -M page_fault_rate -- true 2>out.csv
+check_match "-x has metrics in their own rows, as perf" '^,,,,,[0-9.]+,faults/sec  page_fault_rate$' cat out.csv
 check_match "-d adds cache events" 'LLC-load-misses' "$CULPRIT" stat --detailed -- true
 check_match "-d -d adds TLBs" 'iTLB-load-misses' "$CULPRIT" stat -d -d -- true
 "$CULPRIT" stat -n -- true 2>out

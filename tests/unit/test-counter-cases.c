@@ -15,43 +15,8 @@
 #include "cmd/stat.h"
 #include "harness/tap.h"
 
-#define RUNS 5
-#define CACHE(result)                                                 \
-	(PERF_COUNT_HW_CACHE_L1D | PERF_COUNT_HW_CACHE_OP_READ << 8 | \
-	 PERF_COUNT_HW_CACHE_RESULT_##result << 16)
-#define LLC(result)                                                  \
-	(PERF_COUNT_HW_CACHE_LL | PERF_COUNT_HW_CACHE_OP_READ << 8 | \
-	 PERF_COUNT_HW_CACHE_RESULT_##result << 16)
-
-static const struct {
-	const char *name;
-	uint32_t type;
-	uint64_t config;
-} kinds[] = {
-	{"task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK},
-	{"cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK},
-	{"context-switches", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES},
-	{"page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS},
-	{"cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
-	{"instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS},
-	{"branches", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS},
-	{"branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES},
-	{"cache-references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES},
-	{"cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES},
-	{"L1-dcache-loads", PERF_TYPE_HW_CACHE, CACHE(ACCESS)},
-	{"L1-dcache-load-misses", PERF_TYPE_HW_CACHE, CACHE(MISS)},
-	{"LLC-loads", PERF_TYPE_HW_CACHE, LLC(ACCESS)},
-	{"LLC-load-misses", PERF_TYPE_HW_CACHE, LLC(MISS)},
-	{"slots", PERF_TYPE_RAW, 0x400},
-};
-
-/* What -M would add; the cases name their events themselves. */
-int stat_need_event(struct stat_job *job, const char *name)
-{
-	(void)job;
-	(void)name;
-	return -EINVAL;
-}
+#define RUNS       5
+#define EVENTS_MAX 32
 
 /* The head of JSON documents, not printed here. */
 void json_document(struct json *json, const char *kind)
@@ -115,14 +80,17 @@ static void add_event(struct oracle *o, const char *name, const char *base, uint
 {
 	struct count_event event = {.scale = 1, .user_group = -1, .name = strdup(name)};
 	const char *number = number_after(o, name), *share;
+	const struct stat_known *known = stat_known_find(base);
 	bool clock = strstr(base, "-clock") != NULL;
 	double value;
 
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		if (strcmp(kinds[i].name, base) == 0) {
-			event.attr.type = kinds[i].type;
-			event.attr.config = kinds[i].config | pmu;
-		}
+	if (known) {
+		event.attr.type = known->type;
+		event.attr.config = known->config | pmu;
+	} else { /* slots */
+		event.attr.type = PERF_TYPE_RAW;
+		event.attr.config = 0x400;
+	}
 	event.kind = count_kind_of(&event.attr);
 	if (!number || count_set_add(&o->job.set, &event) < 0)
 		abort();
@@ -146,7 +114,7 @@ static void add_runs(struct oracle *o)
 	static const double steps[RUNS] = {-2, -1, 0, 1, 2};
 
 	for (unsigned run = 0; run < runs; run++) {
-		struct count_value *values = calloc(ARRAY_LEN(kinds) + 1, sizeof(*values));
+		struct count_value *values = calloc(EVENTS_MAX, sizeof(*values));
 		double wall =
 			seconds * 1e9 * (1 + (runs > 1 ? steps[run] * spread / 0.70710678 : 0));
 

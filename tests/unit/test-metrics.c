@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "events/builtin-metrics.h"
 #include "events/expr-host.h"
 #include "events/topdown-load.h"
 #include "fake-root.h"
@@ -453,4 +454,39 @@ TEST(what_formulas_ask_about_the_machine)
 	expr_host_constant(&host, EXPR_CPUID, "GenuineIntel-6-(97|9A|B7|BA|BF)", &v);
 	EXPECT(v.state == EXPR_MEASURED);
 	fake_root_remove(&root);
+}
+
+/* Every metric of the table parses, and is found by its name and its groups. */
+TEST(the_builtin_table_is_sound)
+{
+	EXPECT(builtin_metrics_len > 15);
+	for (size_t i = 0; i < builtin_metrics_len; i++) {
+		const struct metric *metric = &builtin_metrics[i].metric;
+		struct expr *expr = NULL;
+		struct err err = {""};
+
+		tap_expect(expr_parse(metric->formula, &expr, &err) == 0, __FILE__, __LINE__,
+			   "%s: %s", metric->name, err.text);
+		expr_free(expr);
+		EXPECT(builtin_metric_find(metric->name) == &builtin_metrics[i]);
+		EXPECT(metric->unit[0] && metric->description[0] && metric->groups[0]);
+	}
+	EXPECT(builtin_metric_find("IPC") != NULL);
+	EXPECT(builtin_metric_find("nope") == NULL);
+	EXPECT(metric_in_group(NULL, &builtin_metric_find("branch_mpki")->metric, "mpki"));
+	EXPECT(!metric_in_group(NULL, &builtin_metric_find("branch_mpki")->metric, "MPK"));
+}
+
+/* pm/158: a metric that does not parse is told and the others stay. */
+TEST(failure_46_a_formula_that_does_not_parse_is_told)
+{
+	static const char text[] = "[{\"MetricName\": \"bad\", \"MetricExpr\": \"a / / b\"},"
+				   "{\"MetricName\": \"good\", \"MetricExpr\": \"a\"}]";
+	struct metrics metrics = {0};
+
+	EXPECT_INT(metrics_parse(&metrics, text, strlen(text), "file", NULL, NULL), 0);
+	EXPECT(metrics_find(&metrics, "bad", "") == NULL);
+	EXPECT(metrics_find(&metrics, "good", "") != NULL);
+	EXPECT(strstr(str_text(&metrics.problems), "bad: column 5") != NULL);
+	metrics_fini(&metrics);
 }
