@@ -5,6 +5,7 @@
 #include <zstd.h>
 
 #include "base/util.h"
+#include "bpf/latency-programs.h"
 
 #define JSON_SCHEMA 1
 
@@ -40,6 +41,7 @@ const struct feature features[] = {
 	{"zstd", "compressed recordings and debug sections", ZSTD_versionString},
 	{"libiberty", "C++, Rust and D names", demangler_version},
 	{"liblzma", "symbols in .gnu_debugdata, when needed", lzma_version},
+	{"libbpf", "latency and noise with attribution on kernels without tracers", bpf_latency_version},
 	{"libpfm4", "event names of the CPU's vendor, when needed", pfm_version},
 };
 

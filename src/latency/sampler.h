@@ -1,0 +1,76 @@
+/*
+ * The threads that measure: one on each CPU, which sleep until a time and tell how late they woke
+ * (timerlat, cyclic), or read the clock without pause and tell when it jumped (osnoise, hwnoise).
+ *
+ * A thread's loop takes no lock and allocates nothing; its records go into the CPU's ring. All
+ * begin together, at one base time, so that the phase between CPUs is known. A thread that waits to
+ * begin sleeps a millisecond at a time, which shows it to the BPF programs.
+ */
+#pragma once
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "base/cpuset.h"
+#include "base/err.h"
+#include "latency/ring.h"
+#include "latency/run.h"
+
+#ifndef SCHED_DEADLINE
+#define SCHED_DEADLINE 6
+#endif
+
+struct sampler_options {
+	bool wakes; /* sleeps and wakes; else reads the clock without pause */
+	const struct cpuset *cpus;
+	bool hardware_only; /* gaps with a known interruption are no noise */
+	uint64_t period_ns, runtime_ns, threshold_ns;
+	struct latency_limits limits;
+	int policy;   /* SCHED_* */
+	int priority; /* sched_priority, or nice of SCHED_OTHER */
+	uint64_t dl_runtime_ns, dl_period_ns;
+	const char *cgroup; /* NULL: no change */
+	uint64_t align_ns;  /* between the wake-ups of neighbouring CPUs */
+	clockid_t clock;
+	uint64_t loops;               /* wake-ups of each thread, 0 no end */
+	bool relative;                /* sleeps for the period instead of until a time */
+	const uint64_t *intervals_ns; /* of each thread, instead of one period; NULL */
+	const int *priorities;        /* of each thread, instead of one; NULL */
+};
+
+/* What a thread's loop needs of the CPU. */
+struct sampler_cpu {
+	struct lat_cpu *state;
+	struct ring ring; /* for writing */
+	unsigned *frozen; /* all threads end when it is not 0; a thread whose limit is reached sets
+			     it */
+	bool interrupted_known; /* state tells who interrupted (BPF) */
+};
+
+struct samplers;
+
+/* Starts the threads, pinned and with the policy, memory locked; they wait. -EPERM and others name
+ * the thread's CPU and the cause. *ret_unlocked: memory could not be locked. */
+int samplers_new(const struct sampler_options *options, struct samplers **ret, bool *ret_unlocked,
+		 struct err *err);
+unsigned samplers_count(const struct samplers *samplers);
+/* In the order of the CPUs; as gettid(). */
+const int *samplers_tids(const struct samplers *samplers);
+/* Lets them measure; cpus in the same order, copied. */
+void samplers_go(struct samplers *samplers, const struct sampler_cpu *cpus);
+/* All have done their loops. */
+bool samplers_done(const struct samplers *samplers);
+/* Ends them, within a period. */
+void samplers_stop(struct samplers *samplers);
+/* Wake-ups that were left out because the one before came later than they were due. */
+uint64_t samplers_skipped(const struct samplers *samplers);
+uint64_t samplers_cycles(const struct samplers *samplers, unsigned i);
+void samplers_free(struct samplers *samplers);
+
+/* "fifo", "rr", "other", "batch", "idle", "deadline"; "unknown". */
+const char *policy_name(int policy);
+/* Why the kernel refused a policy: words with the remedy. Returns code. */
+int policy_refused(int code, int policy, int priority, struct err *err);
