@@ -406,6 +406,10 @@ static void note_events(struct topdown_job *job, const struct topdown_tree *tree
 		   "This core counts no slots, so there is no tree. It counts:%s%s%s\n",
 		   have.len ? str_text(&have) : " nothing of what is wanted",
 		   lack.len ? "; not:" : "", str_text(&lack));
+	str_clear(&have);
+	topdown_list_events(job->machine->host, tree, &have);
+	if (have.len)
+		str_printf(&job->notes, "Its counters know:%s\n", str_text(&have));
 	str_fini(&have);
 	str_fini(&lack);
 }

@@ -96,6 +96,11 @@ static int by_type(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
 /* The core PMUs: cpu_core and cpu_atom, or cpu; Arm's are armv8_... and armv9_... */
 static unsigned find_pmus(const struct host *host, struct core_pmu *pmus)
 {
@@ -194,6 +199,34 @@ static int find_lacking(const struct host *host, struct topdown_tree *tree)
 		tree->lacking[i] = have[0x11] && number < 0x38 && !have[number];
 	}
 	return 0;
+}
+
+void topdown_list_events(const struct host *host, const struct topdown_tree *tree, struct str *out)
+{
+	VEC(char *) names = {0};
+	char path[300];
+	struct dirent *entry;
+	DIR *dir = NULL;
+
+	if (host_path(host, path, sizeof(path), DEVICES "/%.47s/events", tree->pmu_name) == 0)
+		dir = opendir(path);
+	while (dir && (entry = readdir(dir)) != NULL) {
+		char *name = entry->d_name[0] == '.' || strchr(entry->d_name, '.')
+				     ? NULL
+				     : strdup(entry->d_name);
+
+		if (name && vec_push(&names, name) < 0)
+			free(name);
+	}
+	if (dir)
+		closedir(dir);
+	if (names.len > 0)
+		qsort(names.data, names.len, sizeof(*names.data), by_name);
+	vec_for_each(&names, name) {
+		str_printf(out, " %s", *name);
+		free(*name);
+	}
+	vec_fini(&names);
 }
 
 /* The frequency of the time stamp counter, as the kernel tells it for reading clocks of events. */

@@ -10,6 +10,7 @@
 
 #define BAR_COLUMNS   24
 #define NAME_COLUMNS  34
+#define WRAP_COLUMNS  110
 #define DEFAULT_LEVEL 2 /* of recorded counts, unless something was marked deeper */
 
 const char *const topdown_unit_words[] = {
@@ -286,12 +287,35 @@ static void print_row(const struct topdown_job *job, unsigned t, size_t r, struc
 			      "ours.)\n");
 }
 
+/* A line of any length, broken at blanks. */
+static void print_wrapped(const char *text, size_t len, struct str *out)
+{
+	size_t column = 0;
+
+	for (const char *at = text, *end = text + len; at < end;) {
+		size_t word = strcspn(at, " \n");
+
+		word = MIN(word, (size_t)(end - at));
+		if (column > 0 && column + 1 + word > WRAP_COLUMNS) {
+			str_puts(out, "\n    ");
+			column = 2;
+		} else {
+			str_puts(out, column ? " " : "  ");
+		}
+		str_append(out, at, word);
+		column += word + 1;
+		at += word;
+		at += at < end && *at == ' ';
+	}
+	str_putc(out, '\n');
+}
+
 static void print_notes(const struct topdown_job *job, struct str *out)
 {
 	const char *line = str_text(&job->notes), *end;
 
 	for (; (end = strchr(line, '\n')) != NULL; line = end + 1)
-		str_printf(out, "  %.*s\n", (int)(end - line), line);
+		print_wrapped(line, (size_t)(end - line), out);
 }
 
 /* The line that finds the code, for a mark or where nothing was counted but time. */

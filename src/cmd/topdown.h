@@ -128,6 +128,8 @@ unsigned topdown_max_level(const struct topdown_job *job, const struct topdown_t
 
 /* topdown-machine.c: the trees of this machine; -ENOENT and others with what is missing */
 int topdown_detect(struct topdown_job *job, struct err *err);
+/* The events that the PMU of a tree has names for, each behind a blank. */
+void topdown_list_events(const struct host *host, const struct topdown_tree *tree, struct str *out);
 extern const struct topdown_table topdown_generic_table;
 
 /* topdown-target.c: whose counts; places and rows of a tree. */

@@ -34,17 +34,32 @@ cat >spr <<-END
 	INT_MISC.UOP_DROPPING:u 12661
 END
 topdown --cpu spr --import spr --json >spr.json
-expect "Sapphire Rapids with dropped operations" "18.4 17.2 23.1 41.4" "$(shares spr.json backend_bound retiring bad_speculation frontend_bound)"
+expect "case 01: Sapphire Rapids with dropped operations" "18.4 17.2 23.1 41.4" "$(shares spr.json backend_bound retiring bad_speculation frontend_bound)"
 metrics() { printf 'slots %s\ntopdown-retiring %s\ntopdown-bad-spec %s\ntopdown-fe-bound %s\ntopdown-be-bound %s\n' "$@" >counts; topdown --cpu icx --import counts --json >icx.json; shares icx.json retiring bad_speculation frontend_bound backend_bound; }
-expect "Ice Lake, starved groups" "11.7 7.1 32.0 49.2" "$(metrics 71229087 8336760 5066320 22769750 35080387)"
-expect "Ice Lake, five runs: sum by sum" "32.5 13.9 35.3 18.4" "$(metrics 22511903971150 7377211958188 3145247374138 8018664899041 4167103609622)"
-expect "grouped digits, run 1" "60.6 25.5 5.9 7.9" "$(metrics 289.245.492.485 179.258.216.211 75.430.267.605 17.593.012.308 23.494.753.955)"
-expect "grouped digits, run 2" "35.9 51.9 9.0 3.3" "$(metrics 110,012,224,180 46,249,288,201 66,840,325,235 11,551,676,669 4,200,795,487)"
-check_match "a sum 17% above the slots is weak, and said" 'weak: .*17\.1% above the slots' topdown --cpu icx --import counts
-check_match "and marks nothing" 'No bottleneck is marked' topdown --cpu icx --import counts
-expect "run 3" "43.1 43.1 7.9 5.8" "$(metrics 126172157990 55613976450 55596409379 10209440926 7530072334)"
-expect "run 4" "53.0 30.0 10.8 6.2" "$(metrics 96357040585 55076267037 31139434659 11234677820 6477665317)"
-expect "sum 11% above the slots" "17.4 53.8 0.6 28.2" "$(metrics 1718355823412 333238633815 1027585489317 11428105361 538164217329)"
+expect "case 03: Ice Lake, starved groups" "11.7 7.1 32.0 49.2" "$(metrics 71229087 8336760 5066320 22769750 35080387)"
+expect "case 04: Ice Lake, five runs: sum by sum, not means of different kinds" "32.5 13.9 35.3 18.4" "$(metrics 22511903971150 7377211958188 3145247374138 8018664899041 4167103609622)"
+expect "case 05: grouped digits, run 1" "60.6 25.5 5.9 7.9" "$(metrics 289.245.492.485 179.258.216.211 75.430.267.605 17.593.012.308 23.494.753.955)"
+expect "case 05: grouped digits, run 2" "35.9 51.9 9.0 3.3" "$(metrics 110,012,224,180 46,249,288,201 66,840,325,235 11,551,676,669 4,200,795,487)"
+check_match "case 05: a sum 17% above the slots is weak, with the cause" 'weak: .*17\.1% above the slots' topdown --cpu icx --import counts
+check_match "case 05: and marks nothing" 'No bottleneck is marked' topdown --cpu icx --import counts
+expect "case 05: run 3" "43.1 43.1 7.9 5.8" "$(metrics 126172157990 55613976450 55596409379 10209440926 7530072334)"
+expect "case 05: run 4" "53.0 30.0 10.8 6.2" "$(metrics 96357040585 55076267037 31139434659 11234677820 6477665317)"
+expect "case 07: a sum 11% above the slots" "17.4 53.8 0.6 28.2" "$(metrics 1718355823412 333238633815 1027585489317 11428105361 538164217329)"
+check_match "case 07: is weak, with the cause" 'weak: .*11\.2% above the slots' topdown --cpu icx --import counts
+check_match "case 07: and marks nothing" 'No bottleneck is marked' topdown --cpu icx --import counts
+pipeline() { # disp ops fe be smt cycles
+	printf 'de_src_op_disp.all %s (50.01%%)\nls_not_halted_cyc %s (50.01%%)\nex_ret_ops %s (50.01%%)\n' "$1" "$6" "$2" >counts
+	printf 'de_no_dispatch_per_slot.smt_contention %s (50.00%%)\nls_not_halted_cyc %s (50.00%%)\n' "$5" "$7" >>counts
+	printf 'de_no_dispatch_per_slot.no_ops_from_frontend %s (49.99%%)\nls_not_halted_cyc %s (49.99%%)\n' "$3" "$8" >>counts
+	printf 'de_no_dispatch_per_slot.backend_stalls %s (75.00%%)\nls_not_halted_cyc %s (75.00%%)\n' "$4" "$9" >>counts
+	topdown --cpu zen4 --import counts --json >pipeline.json
+	shares pipeline.json bad_speculation retiring smt_contention frontend_bound backend_bound
+}
+expect "case 08: Zen 4, every group with its own cycles" "5.8 36.3 0.0 56.2 1.7" \
+	"$(pipeline 74722674738 64382628404 99571510280 2964589640 87109879 29557874567 29522675914 29508518726 29528187809)"
+check_match "case 08: the five parts add up to 100.1%, and stand as they are" 'level 1 adds up to 100\.1%' topdown --cpu zen4 --import counts
+expect "case 10: Zen 4, computing" "2.0 81.0 0.0 2.1 14.9" \
+	"$(pipeline 219730483625 214351198437 5543991665 39403115284 0 44116386583 44116386583 44116420605 44117209499)"
 cat >zen4 <<-END
 	ex_ret_brn_misp 21958894 (19.97%)
 	de_src_op_disp.all 20284275971 (19.97%)
@@ -65,16 +80,16 @@ cat >zen4 <<-END
 	ls_not_halted_cyc 4894939755 (39.95%)
 END
 topdown --cpu zen4 --import zen4 --json >zen4.json
-expect "Zen 4, five groups, each with its own cycles" "5.5 5.5 0.0 63.5 12.3 7.8 4.4 63.4 0.0 18.6 11.5 7.1 0.3" \
+expect "case 11: Zen 4, five groups, each with its own cycles" "5.5 5.5 0.0 63.5 12.3 7.8 4.4 63.4 0.0 18.6 11.5 7.1 0.3" \
 	"$(shares zen4.json bad_speculation mispredicts pipeline_restarts retiring backend_bound memory_bound cpu_bound fastpath microcode frontend_bound frontend_latency frontend_bandwidth smt_contention)"
-check_match "a fifth of the time is weak" 'counted 20% of the time' topdown --cpu zen4 --import zen4
+check_match "case 11: a fifth of the time is weak" 'counted 20% of the time' topdown --cpu zen4 --import zen4
 
 # What cannot be true is refused, with the cause.
 printf 'CPU_CLK_UNHALTED.THREAD 1000\nIDQ_UOPS_NOT_DELIVERED.CORE 400\nUOPS_ISSUED.ANY 600000\nUOPS_RETIRED.RETIRE_SLOTS 2000\nINT_MISC.RECOVERY_CYCLES 10\n' >impossible
-check_match "impossible shares are refused" 'refused: .*Bad_Speculation would be 14951%: impossible' topdown --cpu skl --import impossible
+check_match "case 12: impossible shares are refused, with the cause" 'refused: .*Bad_Speculation would be 14951%: impossible' topdown --cpu skl --import impossible
 topdown --cpu skl --import impossible --json >impossible.json
-expect "as null, not as numbers" "- - - -" "$(shares impossible.json frontend_bound bad_speculation backend_bound retiring)"
-check "and nothing is marked" sh -c '! grep -q "\"bottleneck\": true" impossible.json'
+expect "case 12: as null, not as numbers" "- - - -" "$(shares impossible.json frontend_bound bad_speculation backend_bound retiring)"
+check "case 12: and nothing is marked" sh -c '! grep -q "\"bottleneck\": true" impossible.json'
 printf 'slots 0\ntopdown-retiring 0\ntopdown-bad-spec 0\ntopdown-fe-bound 0\ntopdown-be-bound 0\n' >zero
 check_match "no slots: division by 0 is no number" 'refused: .*division by 0' topdown --cpu spr --import zero
 printf 'slots 100\ntopdown-retiring <not counted>\ntopdown-bad-spec 10\ntopdown-fe-bound 10\ntopdown-be-bound 10\n' >absent

@@ -290,6 +290,7 @@ TEST(stall_counters_that_stand_still_are_refused)
 	EXPECT(printed("stall_backend: this core does not have it"));
 	EXPECT(printed("2.000 cycles per instruction"));
 	EXPECT(printed("It counts: cpu_cycles inst_retired; not:"));
+	EXPECT(printed("Its counters know: cpu_cycles inst_retired stall_frontend"));
 	sim_end();
 }
 
