@@ -196,6 +196,7 @@ struct terms {
 	double *weights;
 	size_t len;
 	bool measured; /* all of them, the whole time */
+	double share;  /* the least that one was counted; NaN: none was */
 };
 
 static int gather_terms(const struct stat_job *job, const struct stat_metric *metric,
@@ -205,7 +206,7 @@ static int gather_terms(const struct stat_job *job, const struct stat_metric *me
 
 	for (unsigned i = 0; i < metric->leaf_count; i++)
 		count += metric->leaves[i].count;
-	*terms = (struct terms){.measured = true};
+	*terms = (struct terms){.measured = true, .share = NAN};
 	terms->events = calloc(count + 1, sizeof(*terms->events));
 	terms->weights = calloc(count + 1, sizeof(*terms->weights));
 	if (!terms->events || !terms->weights)
@@ -216,6 +217,9 @@ static int gather_terms(const struct stat_job *job, const struct stat_metric *me
 				stat_leaf_event(job, metric, &metric->leaves[i], (unsigned)k);
 
 			terms->events[terms->len++] = event;
+			if (value_has_number(&values[event])) /* fmin passes over NaN */
+				terms->share =
+					fmin(terms->share, fmin(value_share(&values[event]), 1));
 			terms->measured &= values[event].state == VALUE_MEASURED ||
 					   (job->set.events.data[event].partial &&
 					    !value_has_number(&values[event]));
@@ -302,11 +306,13 @@ void stat_metric_evaluate(const struct stat_job *job, const struct count_session
 	CLEANUP_FREE double *weights = calloc(metric->leaf_count + 1, sizeof(*weights));
 	struct terms terms = {0};
 
-	*ret = (struct count_ratio){.value = NAN, .stderr_ = NAN, .state = VALUE_NOT_COUNTED};
+	*ret = (struct count_ratio){
+		.value = NAN, .stderr_ = NAN, .share = NAN, .state = VALUE_NOT_COUNTED};
 	if (inputs && weights && gather_terms(job, metric, values, &terms) == 0) {
 		stat_metric_inputs(job, metric, values, result, inputs);
 		evaluate(job, session, row, metric, inputs, &terms, weights, ret);
 		refuse_impossible(metric, ret);
+		ret->share = terms.share;
 	} else {
 		snprintf(ret->reason, sizeof(ret->reason), "out of memory");
 	}

@@ -185,8 +185,10 @@ static const struct table_column csv_columns[] = {
 	{.key = "stderr", .kind = CELL_TEXT},      {.key = "raw", .kind = CELL_COUNT},
 	{.key = "enabled_ns", .kind = CELL_COUNT}, {.key = "running_ns", .kind = CELL_COUNT},
 	{.key = "state", .kind = CELL_TEXT},       {.key = "together", .kind = CELL_TEXT},
-	{.key = "reason", .kind = CELL_TEXT},
+	{.key = "reason", .kind = CELL_TEXT},      {.key = "schema", .kind = CELL_COUNT},
 };
+
+#define CSV_SCHEMA 1 /* columns are only ever added, behind the last */
 
 /* Machine units: clocks in ns, scaled events in their own unit. */
 static double machine_value(const struct stat_job *job, unsigned event, double value)
@@ -252,6 +254,7 @@ static void csv_event(struct stat_job *job, struct table *table, const struct st
 	table_text(table, value_state_name(value->state));
 	table_unknown(table);
 	table_text(table, value->reason[0] ? value->reason : NULL);
+	table_count(table, CSV_SCHEMA);
 }
 
 static void csv_metric(struct stat_job *job, struct table *table, const struct stat_result *result,
@@ -273,6 +276,7 @@ static void csv_metric(struct stat_job *job, struct table *table, const struct s
 	table_text(table, value_state_name(ratio->state));
 	table_text(table, ratio->together ? "yes" : "no");
 	table_text(table, ratio->reason[0] ? ratio->reason : NULL);
+	table_count(table, CSV_SCHEMA);
 }
 
 void stat_print_csv(struct stat_job *job, const struct stat_result *result)
@@ -376,6 +380,7 @@ static void json_metric(struct stat_job *job, const struct stat_result *result, 
 	json_double(json, "stderr", ratio->stderr_);
 	json_text(json, "state", value_state_name(ratio->state));
 	json_bool(json, "together", ratio->together);
+	json_double(json, "counted_share", ratio->share);
 	json_text(json, "reason", ratio->reason[0] ? ratio->reason : NULL);
 	json_end_object(json);
 }

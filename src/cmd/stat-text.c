@@ -157,7 +157,11 @@ static void print_asked(const struct stat_job *job, const struct stat_result *re
 			fprintf(job->out, "  +- %.2f%%", 100 * ratio->stderr_ / fabs(ratio->value));
 		else if (ratio->state != VALUE_MEASURED && isnan(ratio->stderr_))
 			fprintf(job->out, "  +- ?");
+		if (ratio->state != VALUE_MEASURED && ratio->share < 1)
+			fprintf(job->out, " (%.0f%%%s)", 100 * ratio->share,
+				ratio->state == VALUE_WEAK ? ", weak" : "");
 		fputc('\n', job->out);
+		layout->weak |= ratio->state == VALUE_WEAK;
 		layout->apart |= !ratio->together;
 		layout->shared |= ratio->state == VALUE_ESTIMATED || ratio->state == VALUE_WEAK;
 	}

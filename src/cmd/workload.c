@@ -25,6 +25,12 @@ static void restore_signals(void)
 
 static int exec_error(int error, char **argv, struct err *err)
 {
+	/* A whole command line in quotes is one name to the kernel. */
+	if (error == ENOENT && argv[1] == NULL && strpbrk(argv[0], " \t"))
+		return err_set(err, -error,
+			       "cannot run '%s': %s; without the quotes it is a command with "
+			       "arguments, and sh -c '%s' takes it as it is",
+			       argv[0], strerrordesc_np(error), argv[0]);
 	return err_set(err, -error, "cannot run '%s': %s", argv[0], strerrordesc_np(error));
 }
 

@@ -180,7 +180,9 @@ void count_session_value(const struct count_session *s, unsigned row, unsigned e
 		value.available_ns = available;
 	if (!rg->opened || rg->error_state || value.enabled_ns == 0 || value.running_ns == 0) {
 		not_counted(&value, rg);
-	} else if (value.running_ns >= available) {
+	} else if (value.running_ns >= available ||
+		   (event->partial && value.running_ns >= available - available / 100)) {
+		/* Of two kinds of core: both groups are read, but not at one moment. */
 		value.value = (double)value.raw;
 		value.stderr_ = 0;
 		if (event->partial && value.running_ns < value.enabled_ns)
@@ -207,6 +209,7 @@ void count_ratio_of_values(const struct count_value *numerator,
 	double a, b;
 
 	*ret = (struct count_ratio){.value = NAN, .stderr_ = NAN};
+	ret->share = fmin(value_share(numerator), value_share(denominator));
 	ret->together = numerator->state == VALUE_MEASURED && denominator->state == VALUE_MEASURED;
 	if (!value_has_number(denominator) || !value_has_number(numerator)) {
 		ratio_missing(ret, value_has_number(numerator) ? denominator : numerator);

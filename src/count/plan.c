@@ -422,10 +422,14 @@ static int plan_pool(struct planner *p)
 
 	if (!core)
 		return -ENOMEM;
-	for (unsigned i = 0; i < p->set->events.len; i++)
-		if (p->set->events.data[i].kind == COUNT_CORE &&
-		    p->set->events.data[i].status == 0 && plan_in_pool(p, &p->set->events.data[i]))
+	for (unsigned i = 0; i < p->set->events.len; i++) {
+		const struct count_event *event = &p->set->events.data[i];
+
+		/* One whose CPUs are not told might be tried on the wrong kind of core. */
+		if (event->kind == COUNT_CORE && event->status == 0 && plan_in_pool(p, event) &&
+		    !(event->partial && !event->cpus))
 			core[len++] = i;
+	}
 	/* Trials need a CPU of this kind; where none may be used nothing is known about it. */
 	fits = len == 0 || (p->pool && trial_move(&p->trial, p->pool) < 0) ||
 	       (trial_all_fit(&p->trial, core, len) && len <= TRIAL_MAX);

@@ -80,7 +80,8 @@ void count_session_value(const struct count_session *session, unsigned row, unsi
 /* The ratio of two events in a row, with how it came about. */
 struct count_ratio {
 	double value, stderr_; /* NaN when there is none */
-	bool together;         /* both halves saw the same time */
+	double share;  /* the least share of the time that a part was counted; NaN: none was */
+	bool together; /* both halves saw the same time */
 	enum value_state state;
 	char reason[VALUE_REASON_BYTES];
 };

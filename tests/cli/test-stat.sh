@@ -157,6 +157,38 @@ a, b = (json.load(open(f))['events'][0]['value'] for f in ('a.json', 'b.json'))
 assert a * 1.5 < b, (a, b)"
 check "-i as a short option" "$CULPRIT" stat -i -e page-faults -- true
 
+# failures that users of other tools reported (the numbers are those of the unit tests)
+check_match "failure 45: a command line in quotes is told apart from a file that is missing" "cannot run 'ls -l': No such file.*without the quotes" "$CULPRIT" stat 'ls -l'
+check_status "failure 45: and is 127" 127 "$CULPRIT" stat 'ls -l'
+for how in "-e task-clock" "-e task-clock,cycles -r 2" "-M page_fault_rate" "-I 20 -e task-clock"; do
+	# shellcheck disable=SC2086
+	"$CULPRIT" stat --csv $how -- sh -c 'sleep 0.05'
+done >all.csv 2>/dev/null
+check "failure 43: the columns of CSV are constant, named and of a version" python3 -c "
+import csv
+rows = list(csv.reader(open('all.csv')))
+head = rows[0]
+assert head[-1] == 'schema' and rows.count(head) == 4, head
+assert all(len(r) == len(head) for r in rows), rows
+assert all(r[-1] == '1' for r in rows if r != head), rows"
+for locale in de_DE.UTF-8 de_DE.utf8 C.UTF-8; do
+	LC_ALL=$locale LANG=$locale "$CULPRIT" stat --json -e task-clock -r 2 -- true >>locale.json
+	LC_ALL=$locale LANG=$locale "$CULPRIT" stat -x';' -e task-clock -- true 2>>locale.csv
+	LC_ALL=$locale LANG=$locale "$CULPRIT" stat -x, -e task-clock -- true 2>>locale.csv
+done
+check "failure 42: a locale with decimal commas changes no machine output" python3 -c "
+import json
+text = open('locale.json').read()
+at, docs = 0, 0
+while at < len(text.rstrip()):
+    d, at = json.JSONDecoder().raw_decode(text, at + len(text[at:]) - len(text[at:].lstrip()))
+    docs += 1
+    assert d['metrics'][0]['value'] > 0
+assert docs == 3
+for line in open('locale.csv'):
+    assert float(line.split(';' if ';' in line else ',')[0]) > 0, line"
+if grep -rn 'setlocale(' "$REPO_DIR/src" | grep -v LC_CTYPE >out; then not_ok "failure 42: no part of the program takes the locale's numbers" "$(cat out)"; else ok "failure 42: no part of the program takes the locale's numbers"; fi
+
 # what
 check_match "-M counts what a metric needs" '[0-9.]+ faults/sec  page_fault_rate' "$CULPRIT" stat -M page_fault_rate -- sh work.sh
 check_match "--metrics takes several" 'CPUs utilized' "$CULPRIT" stat --metrics ipc,cpus_utilized -- true

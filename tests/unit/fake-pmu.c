@@ -48,13 +48,20 @@ static bool take(const struct fake_pmu *pmu, const struct perf_event_attr *attr,
 		return false;
 	if (!needs_counter(attr))
 		return true;
-	if (attr->type == PERF_TYPE_HARDWARE && attr->config == PERF_COUNT_HW_CPU_CYCLES &&
-	    pmu->fixed_cycles && !use->cycles)
+	if (attr->type == PERF_TYPE_HARDWARE &&
+	    (uint32_t)attr->config == PERF_COUNT_HW_CPU_CYCLES && pmu->fixed_cycles && !use->cycles)
 		return use->cycles = true;
 	if (attr->type == PERF_TYPE_HARDWARE && attr->config == PERF_COUNT_HW_INSTRUCTIONS &&
 	    pmu->fixed_instructions && !use->instructions)
 		return use->instructions = true;
-	return ++use->counters <= pmu->counters - pmu->taken;
+	return ++use->counters <=
+	       (pmu->kind_of ? pmu->kind_counters[pmu->kind_of(attr)] : pmu->counters) - pmu->taken;
+}
+
+/* False while the thread runs on the other kind of core. */
+static bool counted_here(const struct fake_pmu *pmu, const struct perf_event_attr *attr)
+{
+	return !pmu->kind_of || !needs_counter(attr) || pmu->kind_of(attr) == pmu->at_kind;
 }
 
 static bool take_group(struct fake_pmu *pmu, unsigned leader, struct usage *use)
@@ -88,7 +95,7 @@ static void schedule(struct fake_pmu *pmu)
 		if (!event->open || event->leader != (int)i)
 			continue;
 		set_active(pmu, i, false);
-		if (!event->enabled || event->error)
+		if (!event->enabled || event->error || !counted_here(pmu, &event->attr))
 			continue;
 		if (event->attr.pinned) {
 			if (take_group(pmu, i, &use))
@@ -235,8 +242,17 @@ static uint64_t fake_clock(void *ctx)
 	return pmu->now;
 }
 
-const struct counter_ops fake_ops = {fake_open,    fake_read,  fake_enable,
-				     fake_disable, fake_close, fake_clock};
+static int fake_run_on(void *ctx, const struct cpuset *cpus)
+{
+	struct fake_pmu *pmu = ctx;
+
+	pmu->at_kind = cpus && cpuset_next(cpus, 0) >= 4;
+	schedule(pmu);
+	return 0;
+}
+
+const struct counter_ops fake_ops = {fake_open,  fake_read,  fake_enable, fake_disable,
+				     fake_close, fake_clock, fake_run_on};
 
 static int replay_open(void *ctx, const struct perf_event_attr *attr, pid_t pid, int cpu,
 		       int group_fd, unsigned long flags)
@@ -279,5 +295,5 @@ static uint64_t replay_clock(void *ctx)
 	return ((struct replay *)ctx)->now += 1000;
 }
 
-const struct counter_ops replay_ops = {replay_open,    replay_read,  replay_nothing,
-				       replay_nothing, replay_close, replay_clock};
+const struct counter_ops replay_ops = {
+	replay_open, replay_read, replay_nothing, replay_nothing, replay_close, replay_clock, NULL};

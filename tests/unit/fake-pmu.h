@@ -30,6 +30,11 @@ struct fake_pmu {
 	bool lie_in_validation; /* groups that can never run are accepted at open */
 	bool rotates;
 	unsigned rotation;
+	/* Two kinds of core: which kind counts an event, 0 or 1; NULL: one kind. The thread runs on
+	 * at_kind; CPUs below 4 are of kind 0. */
+	int (*kind_of)(const struct perf_event_attr *attr);
+	unsigned kind_counters[2];
+	int at_kind;
 	/* events per ns; NULL: 1 */
 	double (*rate)(const struct perf_event_attr *attr, uint64_t now);
 	/* errno to refuse with, 0 to accept; NULL: accepts */
