@@ -57,7 +57,11 @@ static void json_nodes(const struct topdown_job *job, const struct topdown_tree 
 		json_text(json, "parent",
 			  node->parent < 0 ? NULL : table->nodes[node->parent].name);
 		json_u64(json, "level", node->level);
-		json_text(json, "unit", topdown_unit_words[node->unit]);
+		json_text(json, "unit", topdown_unit_text(node));
+		if (node->unit == TOPDOWN_RATE) {
+			json_double(json, "value", number ? v->value.value : NAN);
+			number = false; /* it is no share */
+		}
 		json_double(json, "value_share", number ? topdown_shown(v->value.value) : NAN);
 		json_double(json, "raw_share", number ? v->value.value : NAN);
 		json_double(json, "stderr_share", v->stderr_);
@@ -215,9 +219,10 @@ static void csv_row(const struct topdown_job *job, unsigned side, const struct t
 		table_text(table, node->name);
 		table_text(table, node->parent < 0 ? NULL : tree->table->nodes[node->parent].name);
 		table_count(table, node->level);
-		table_text(table, topdown_unit_words[node->unit]);
-		table_double(table,
-			     expr_has_number(&v->value) ? topdown_shown(v->value.value) : NAN);
+		table_text(table, topdown_unit_text(node));
+		table_double(table, !expr_has_number(&v->value)  ? NAN
+				    : node->unit == TOPDOWN_RATE ? v->value.value
+								 : topdown_shown(v->value.value));
 		table_double(table, v->stderr_);
 		table_double(table, node->over);
 		table_count(table, v->holds);

@@ -118,6 +118,39 @@ static int section_of(const struct topdown_table *table, size_t node,
 	return section;
 }
 
+static void explain_value(const struct topdown_node *node, const struct topdown_value *v,
+			  struct str *out)
+{
+	bool rate = node->unit == TOPDOWN_RATE;
+
+	str_puts(out, "\n  value: ");
+	if (!expr_has_number(&v->value))
+		str_puts(out, "none");
+	else if (rate)
+		str_printf(out, "%.6g %s", v->value.value, topdown_unit_text(node));
+	else
+		str_printf(out, "%.2f%%", 100 * v->value.value);
+	if (!isnan(v->stderr_))
+		str_printf(out, " +- %.*f", rate ? 4 : 2, (rate ? 1 : 100) * v->stderr_);
+	str_printf(out, ", %s%s%s\n", expr_state_name(v->value.state),
+		   v->value.reason[0] ? ": " : "", v->value.reason);
+}
+
+static void explain_threshold(const struct topdown_table *table, const struct topdown_node *node,
+			      const struct topdown_value *v, struct str *out)
+{
+	if (isnan(node->over)) {
+		str_puts(out, "  threshold: none is published, so it is never marked\n");
+		return;
+	}
+	str_printf(out, "  threshold: over %g%%%s", 100 * node->over,
+		   node->parent < 0 ? "" : ", below parents over theirs");
+	if (node->or_node >= 0)
+		str_printf(out, ", or %s over %g%%", table->nodes[node->or_node].title,
+			   100 * node->or_over);
+	str_printf(out, ": %s\n", v->holds ? "holds" : "does not hold");
+}
+
 static void explain_row(const struct topdown_job *job, const struct topdown_tree *tree,
 			struct topdown_row *row, struct str *out)
 {
@@ -135,26 +168,13 @@ static void explain_row(const struct topdown_job *job, const struct topdown_tree
 		text_clean(out, row->label, strlen(row->label));
 		str_printf(out, "%s%s\n", row->label[0] && tree->label[0] ? ", " : "", tree->label);
 	}
-	str_printf(out, "  formula (%s, share of %s):\n    ", tree->table->set,
-		   topdown_unit_words[node->unit]);
+	str_printf(out, "  formula (%s, %s%s):\n    ", tree->table->set,
+		   node->unit == TOPDOWN_RATE ? "" : "share of ", topdown_unit_text(node));
 	put_formula(out, node->formula);
 	str_puts(out, "\n  from:\n");
 	explain_formula(&e, node->formula);
-	str_puts(out, "\n  value: ");
-	if (expr_has_number(&v->value))
-		str_printf(out, "%.2f%%", 100 * v->value.value);
-	else
-		str_puts(out, "none");
-	if (!isnan(v->stderr_))
-		str_printf(out, " +- %.2f", 100 * v->stderr_);
-	str_printf(out, ", %s%s%s\n", expr_state_name(v->value.state),
-		   v->value.reason[0] ? ": " : "", v->value.reason);
-	str_printf(out, "  threshold: over %g%%%s", 100 * node->over,
-		   node->parent < 0 ? "" : ", below parents over theirs");
-	if (node->or_node >= 0)
-		str_printf(out, ", or %s over %g%%", tree->table->nodes[node->or_node].title,
-			   100 * node->or_over);
-	str_printf(out, ": %s\n", v->holds ? "holds" : "does not hold");
+	explain_value(node, v, out);
+	explain_threshold(tree->table, node, v, out);
 	vec_fini(&e.seen);
 }
 

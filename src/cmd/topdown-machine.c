@@ -246,9 +246,16 @@ static int add_tree(struct topdown_job *job, const struct host_cpu_model *model,
 	struct topdown_side *side = &job->sides[0];
 	struct topdown_tree *tree = &side->trees[side->tree_count];
 	char name[32];
+	int r = 0;
 
 	core_name(job->machine->host, model, pmu, several, name, sizeof(name));
-	*tree = (struct topdown_tree){.table = topdown_table_find(name)};
+	*tree = (struct topdown_tree){.table = NULL};
+	if (job->options.metrics)
+		r = topdown_user_table(job, model, name, &tree->table, err);
+	else
+		tree->table = topdown_table_find(name);
+	if (r < 0)
+		return r;
 	if (!tree->table) {
 		tree->table = &topdown_generic_table;
 		tree->pmu.generic = true;
@@ -269,7 +276,13 @@ static int add_tree(struct topdown_job *job, const struct host_cpu_model *model,
 		label_tree(tree);
 	if (find_lacking(job->machine->host, tree) < 0)
 		return err_set(err, -ENOMEM, "out of memory");
-	return topdown_new(tree->table, &tree->topdown, err);
+	if (job->options.metrics)
+		r = topdown_user_encode(job, tree, err);
+	if (r == 0)
+		r = topdown_new(tree->table, &tree->topdown, err);
+	if (r == 0 && job->options.metrics)
+		topdown_user_fold(job, model, tree);
+	return r;
 }
 
 int topdown_detect(struct topdown_job *job, struct err *err)

@@ -26,7 +26,11 @@ static void note_lacking(struct live_tree *lt)
 {
 	for (unsigned i = 0; lt->tree->lacking && i < lt->tree->table->event_count; i++)
 		if (lt->tree->lacking[i])
-			topdown_set_lacks(&lt->ts, i, "this core does not have it");
+			topdown_set_lacks(&lt->ts, i,
+					  lt->tree->table->events[i].no_code
+						  ? "how it is counted is told by no file; "
+						    "CULPRIT_EVENTS_DIR names a folder of them"
+						  : "this core does not have it");
 }
 
 int topdown_make_set(struct live *live, struct live_tree *lt, const struct batch *batch,

@@ -13,10 +13,16 @@
 #define WRAP_COLUMNS  110
 #define DEFAULT_LEVEL 2 /* of recorded counts, unless something was marked deeper */
 
-const char *const topdown_unit_words[] = {
+static const char *const unit_words[] = {
 	[TOPDOWN_SLOTS] = "slots",   [TOPDOWN_CLOCKS] = "cycles",   [TOPDOWN_UOPS] = "operations",
 	[TOPDOWN_STALLS] = "stalls", [TOPDOWN_EVENTS] = "branches", [TOPDOWN_RATE] = "rate",
 };
+
+const char *topdown_unit_text(const struct topdown_node *node)
+{
+	return node->unit == TOPDOWN_RATE && node->unit_text ? node->unit_text
+							     : unit_words[node->unit];
+}
 
 /* Level 1 always; below it what was asked for, or what has a number and belongs to a marked parent
  * or to level 2. */
@@ -49,10 +55,23 @@ static bool node_shown(const struct shown *s, size_t i)
 	       (s->b && topdown_is_shown(s->job, s->tree, s->b, i));
 }
 
-static void print_share(const struct topdown_value *v, struct str *out)
+/* A rate as it is: "12.3 MPKI". */
+static void print_rate(const struct topdown_value *v, struct str *out)
+{
+	if (expr_has_number(&v->value))
+		str_printf(out, "%8.4g          ", v->value.value);
+	else
+		str_printf(out, "%8s          ", "-");
+}
+
+static void print_share(const struct topdown_value *v, enum topdown_unit unit, struct str *out)
 {
 	char error[32] = "";
 
+	if (unit == TOPDOWN_RATE) {
+		print_rate(v, out);
+		return;
+	}
 	if (!expr_has_number(&v->value)) {
 		str_printf(out, "%8s          ", "-");
 		return;
@@ -82,27 +101,31 @@ static const char *missing_word(const struct topdown_value *v)
 						      : "not counted";
 }
 
-static void print_bar(const struct topdown_value *v, enum topdown_unit unit, struct str *out)
+static void print_bar(const struct topdown_value *v, const struct topdown_node *node,
+		      struct str *out)
 {
 	int filled = (int)lround(BAR_COLUMNS * topdown_shown(v->value.value));
 
 	for (int c = 0; c < BAR_COLUMNS; c++)
-		str_putc(out, c < filled ? '#' : '.');
-	str_printf(out, " %-10s", topdown_unit_words[unit]);
+		str_putc(out, node->unit == TOPDOWN_RATE ? ' ' : c < filled ? '#' : '.');
+	str_printf(out, " %-10s", topdown_unit_text(node));
 }
 
 static void print_two(const struct shown *s, size_t i)
 {
 	const struct topdown_value *a = &s->a->nodes[i], *b = &s->b->nodes[i];
+	const struct topdown_node *node = &s->tree->table->nodes[i];
 
-	print_share(a, s->out);
-	print_share(b, s->out);
-	if (expr_has_number(&a->value) && expr_has_number(&b->value))
+	print_share(a, node->unit, s->out);
+	print_share(b, node->unit, s->out);
+	if (node->unit == TOPDOWN_RATE)
+		str_printf(s->out, "%6s ", "");
+	else if (expr_has_number(&a->value) && expr_has_number(&b->value))
 		str_printf(s->out, "%+6.1f ",
 			   100 * (MAX(b->value.value, 0.0) - MAX(a->value.value, 0.0)));
 	else
 		str_printf(s->out, "%6s ", "-");
-	str_printf(s->out, "%-10s", topdown_unit_words[s->tree->table->nodes[i].unit]);
+	str_printf(s->out, "%-10s", topdown_unit_text(node));
 }
 
 static void print_node(const struct shown *s, size_t i)
@@ -117,10 +140,10 @@ static void print_node(const struct shown *s, size_t i)
 	if (s->b) {
 		print_two(s, i);
 	} else {
-		print_share(v, s->out);
+		print_share(v, node->unit, s->out);
 		start = s->out->len;
 		if (expr_has_number(&v->value))
-			print_bar(v, node->unit, s->out);
+			print_bar(v, node, s->out);
 		else
 			str_puts(s->out, missing_word(v));
 	}

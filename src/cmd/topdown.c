@@ -17,6 +17,9 @@ static const struct option_spec topdown_specs[] = {
 	OPT_TEXT(0, "cpu", "NAME", struct topdown_options, cpu,
 		 "The core they come from: skl icl icx spr adl-p adl-e zen4 zen5 n1 n2 v1 v2 ..., "
 		 "see --list-cpus."),
+	OPT_TEXT(0, "metrics", "PATH", struct topdown_options, metrics,
+		 "Trees from a file or folder of vendor metrics instead of those built in: "
+		 "intel/perfmon, perf's pmu-events or Arm telemetry JSON."),
 	OPT_FLAG(0, "list-cpus", struct topdown_options, list_cpus,
 		 "List the cores that have a table."),
 	OPT_HEADING("Or what to count here"),
@@ -73,7 +76,7 @@ static int check_import(const struct topdown_job *job, struct err *err)
 {
 	const struct topdown_options *o = &job->options;
 
-	if (!o->cpu)
+	if (!o->cpu && !o->metrics)
 		return err_set(err, -EINVAL,
 			       "--import needs --cpu NAME, the core that the counts come from");
 	if (job->argv)
@@ -184,10 +187,15 @@ static int split_commands(struct topdown_job *job, struct err *err)
 static int choose_table(struct topdown_job *job, struct err *err)
 {
 	struct topdown_tree *tree = &job->sides[0].trees[0];
-	const char *cpu = job->options.cpu;
-	int r;
+	const char *cpu = job->options.cpu ? job->options.cpu : "";
+	int r = 0;
 
-	tree->table = topdown_table_find(cpu);
+	if (job->options.metrics)
+		r = topdown_user_table(job, NULL, job->options.cpu, &tree->table, err);
+	else
+		tree->table = topdown_table_find(cpu);
+	if (r < 0)
+		return r;
 	if (!tree->table)
 		return err_set(err, -ENOENT,
 			       "--cpu: no table for '%s'; see culprit topdown --list-cpus", cpu);
@@ -256,6 +264,7 @@ static void fini(struct topdown_job *job)
 {
 	topdown_side_fini(job, &job->sides[1]);
 	topdown_side_fini(job, &job->sides[0]);
+	topdown_user_tables_free(job->user_tables);
 	str_fini(&job->notes);
 	str_fini(&job->json.out);
 }
@@ -344,6 +353,9 @@ const struct command command_topdown = {
 		    "culprit topdown --cpu zen4 --import counts.txt --explain Backend_Bound\n\tone "
 		    "formula with its "
 		    "numbers\n"
+		    "culprit topdown --metrics perfmon -- ./program\n\tthe tree of a checkout of "
+		    "intel/perfmon, "
+		    "as deep as it goes\n"
 		    "culprit topdown --cpu icx --import old.txt --cpi-stack --vs new.txt\n\tcycles "
 		    "per instruction, "
 		    "before and after\n",

@@ -32,7 +32,7 @@ struct topdown_machine {
 };
 
 struct topdown_options {
-	const char *cpu, *import, *explain, *nodes, *pids, *vs;
+	const char *cpu, *import, *metrics, *explain, *nodes, *pids, *vs;
 	uint64_t level, interval_ns, interval_count, duration_ns, repeat;
 	bool all, json, csv, no_multiplex, all_cpus, cpi_stack, list_cpus, drill, per_core,
 		per_thread, run;
@@ -94,6 +94,7 @@ struct topdown_job {
 	char cpu_model[160];
 	struct str notes; /* lines below the trees */
 	char **argv;
+	struct topdown_user_tables *user_tables; /* --metrics; NULL: not read */
 	struct json json;
 	uint64_t time_ns; /* -I: since the start */
 	struct expr_value tsc_hz;
@@ -132,6 +133,18 @@ int topdown_detect(struct topdown_job *job, struct err *err);
 void topdown_list_events(const struct host *host, const struct topdown_tree *tree, struct str *out);
 extern const struct topdown_table topdown_generic_table;
 
+/*
+ * topdown-metrics.c: --metrics. A table for a core (cpu: its short name, "": not known; model NULL:
+ * not this machine); then, to count here, encodings from everything that is known about events, and
+ * what the machine decides in the formulas.
+ */
+int topdown_user_table(struct topdown_job *job, const struct host_cpu_model *model, const char *cpu,
+		       const struct topdown_table **ret, struct err *err);
+int topdown_user_encode(struct topdown_job *job, struct topdown_tree *tree, struct err *err);
+void topdown_user_fold(const struct topdown_job *job, const struct host_cpu_model *model,
+		       struct topdown_tree *tree);
+void topdown_user_tables_free(struct topdown_user_tables *user);
+
 /* topdown-target.c: whose counts; places and rows of a tree. */
 struct topdown_places {
 	VEC(struct count_place) places; /* empty: the command */
@@ -151,7 +164,7 @@ int topdown_show(struct topdown_job *job, struct err *err);
 int topdown_show_end(struct topdown_job *job);
 bool topdown_is_shown(const struct topdown_job *job, const struct topdown_tree *tree,
 		      const struct topdown_result *result, size_t node);
-extern const char *const topdown_unit_words[];
+const char *topdown_unit_text(const struct topdown_node *node); /* "slots", "MPKI" */
 /* topdown-document.c: the same as JSON and CSV */
 void topdown_json(struct topdown_job *job);
 int topdown_csv(struct topdown_job *job, struct str *out);

@@ -97,6 +97,30 @@ check_match "not counted stays not counted" 'missing: .*topdown-retiring was not
 printf 'ls_not_halted_cyc 1000\nex_ret_ops 2000\nex_ret_ops 4000\n' >twice
 check_match "an event that disagrees with itself is weak" 'ex_ret_ops was counted as 2000 and as 4000' topdown --cpu zen5 --import twice
 
+# --metrics: the user's files in every layout, and recordings that every node has a value in.
+check "the recordings are those that the script makes" "$HERE/make-recordings.py" --check
+recorded=$HERE/recorded
+check_match "--metrics: perfmon's tree and version" 'Intel TMA 9\.9 \(perfmon\.json\)' topdown --metrics "$HERE/metrics/perfmon.json" --cpu spr --import "$recorded/spr.counts"
+check_match "what cannot be read is told" 'passed over: cannot_be_read: column' topdown --metrics "$HERE/metrics/perfmon.json" --cpu spr --import "$recorded/spr.counts"
+topdown --metrics "$HERE/metrics/perfmon.json" --cpu spr --import "$recorded/spr.counts" --json >user.json
+topdown --cpu spr --import "$recorded/spr.counts" --json >own.json
+nodes="frontend_bound bad_speculation backend_bound retiring fetch_latency heavy_operations icache_misses ms_switches"
+expect "the same values as the table that is built in" "$(shares own.json $nodes)" "$(shares user.json $nodes)"
+check_match "perf's layout, without --cpu" 'Backend_Bound_Memory +11\.7%' topdown --metrics "$HERE/metrics/perf.json" --import "$recorded/zen4.counts"
+check_match "rates are no shares" 'Mispredicts_Pti +[0-9.]+ +per_1k_instr' topdown --metrics "$HERE/metrics/perf.json" --cpu zen4 --import "$recorded/zen4.counts"
+check_match "a hybrid's small cores" 'Bad_Speculation +3\.0%' topdown --metrics "$HERE/metrics/perf-hybrid.json" --cpu adl-e --import "$recorded/adl-e.counts"
+check_match "Arm: a folder, the file of the revision" 'Neoverse N2 r0p2 \(neoverse-n2\.json\)' topdown --metrics "$HERE/metrics/arm" --cpu n2-r0p1 --import "$recorded/n2-r0p1.counts"
+check_match "with the same tree on both revisions" 'Retiring +35\.0%' topdown --metrics "$HERE/metrics/arm" --cpu n2-r0p1 --import "$recorded/n2-r0p1.counts"
+check_match "its decision tree" '^    SIMD_Percentage' topdown --metrics "$HERE/metrics/arm" --cpu n2 --import "$recorded/n2.counts" --all
+check_match "a rate explained" 'value: 2\.28571 MPKI, measured' topdown --metrics "$HERE/metrics/arm" --cpu n2 --import "$recorded/n2.counts" --explain branch_mpki
+check_match "a rate in CSV" '^0,branch_mpki,frontend_bound,2,MPKI,2\.28' topdown --metrics "$HERE/metrics/arm" --cpu n2 --import "$recorded/n2.counts" --csv
+check_fails "--metrics: no such file" 'No such file' topdown --metrics nowhere --cpu spr --import spr
+check_fails "--metrics: no metrics in it" 'no metrics' topdown --metrics "$HERE/../../fuzz/corpus/metrics" --cpu zen4 --import zen4
+printf '[{"MetricName":"top","MetricExpr":"a","MetricGroup":"TopdownL1","ScaleUnit":"100%%"},{"MetricName":"a","MetricExpr":"b"},{"MetricName":"b","MetricExpr":"a"}]' >loop.json
+check_fails "a formula that needs itself" 'needs itself: top > a > b > a' topdown --metrics loop.json --import spr
+refused=$(for counts in "$recorded"/*.counts; do topdown --cpu "$(basename "$counts" .counts)" --import "$counts" --all | grep -E 'refused|not counted|\(weak\)'; done)
+expect "every node of every table has a value in its recording" "" "$refused"
+
 # Options.
 check_match "--list-cpus" '^zen5 +AMD pipeline utilization, Zen 5' topdown --list-cpus
 check_match "-l 1: the same mark as deeper down the branch" 'Backend_Bound .*<==' topdown --cpu icl --import "$HERE/icl.counts" -l 1
@@ -150,6 +174,7 @@ check_fails "no text" 'not a text file' topdown --cpu spr --import bad
 either='level 1 adds up|cycles per instruction|No top-down tree: .*[a-z]'
 check_status "the command's exit status passes through" 3 "$CULPRIT" topdown -- sh -c 'exit 3'
 check_match "a command" "$either" topdown -- sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done'
+check_match "--metrics: live, or what is missing" "$either|no metric is level 1" topdown --metrics "$HERE/metrics/perf.json" -- true
 check_match "-a -d: the whole machine for a time" "$either" topdown -a -d 200ms
 check_match "--all-cpus --duration" "$either" topdown --all-cpus --duration 200ms
 check_match "-I --interval-count" "$either" topdown -I 50 --interval-count 2 -- sleep 1
