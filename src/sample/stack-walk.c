@@ -54,8 +54,7 @@ void stack_code_of_table(const struct unwind_table *table, enum unwind_arch arch
 		ret->rule = unwind_signal_rule;
 		found = true;
 	}
-	if (found)
-		ret->kind = STACK_RULE;
+	ret->kind = found ? STACK_RULE : STACK_GAP;
 }
 
 static const struct stack_code *code_at(struct stack_walker *walker, uint64_t ip, bool exact)
@@ -86,36 +85,47 @@ static bool plausible(const struct stack_step *at, uint64_t ip)
 	return ip > 1 && code_at(at->walker, ip, false)->kind >= STACK_BARE;
 }
 
-/*
- * A running function that nothing describes: written in assembly, made by a JIT, or not there at
- * all. By frame pointer when that leads to code; a function without a frame has its return address
- * on top of the stack or in the link register.
- */
-static enum unwind_result step_bare_leaf(const struct stack_step *at)
+/* A function without a frame has its return address on top of the stack or in the link register. */
+static bool step_frameless(const struct stack_step *at)
 {
-	enum unwind_arch arch = at->walker->arch;
-	struct unwind_regs *regs = at->regs, by_fp = *regs;
-	enum unwind_result result = unwind_step_fp(arch, at->memory, &by_fp);
-	unsigned lr = UNWIND_ARM_LR, sp = UNWIND_X86_SP;
+	struct unwind_regs *regs = at->regs;
 	uint64_t ip;
 
+	if (at->walker->arch == UNWIND_ARM64) {
+		ip = regs->r[UNWIND_ARM_LR] & ((UINT64_C(1) << 48) - 1);
+		if (!(regs->known >> UNWIND_ARM_LR & 1) || ip == regs->ip || !plausible(at, ip))
+			return false;
+		/* Used once: the caller's own is elsewhere. */
+		regs->known &= ~(UINT32_C(1) << UNWIND_ARM_LR);
+	} else {
+		if (!unwind_read(at->memory, regs->r[UNWIND_X86_SP], &ip) || !plausible(at, ip))
+			return false;
+		regs->r[UNWIND_X86_SP] += 8;
+	}
+	regs->ip = ip;
+	return true;
+}
+
+/*
+ * A running function that nothing describes: written in assembly, made by a JIT, or not there at
+ * all. Stubs and assembly in an object that describes its other code seldom have a frame; other
+ * code is tried by frame pointer first, when that leads to code.
+ */
+static enum unwind_result step_bare_leaf(const struct stack_step *at, bool gap)
+{
+	struct unwind_regs by_fp = *at->regs;
+	enum unwind_result result;
+
+	if (gap && step_frameless(at))
+		return UNWIND_NEXT;
+	result = unwind_step_fp(at->walker->arch, at->memory, &by_fp);
 	if (result == UNWIND_NEXT && plausible(at, by_fp.ip)) {
-		*regs = by_fp;
+		*at->regs = by_fp;
 		return UNWIND_NEXT;
 	}
-	if (arch == UNWIND_ARM64) {
-		ip = regs->r[lr] & ((UINT64_C(1) << 48) - 1);
-		if (!(regs->known >> lr & 1) || ip == regs->ip)
-			return result;
-	} else if (!unwind_read(at->memory, regs->r[sp], &ip)) {
-		return result;
-	}
-	if (!plausible(at, ip))
-		return result == UNWIND_NEXT ? UNWIND_LOST : result;
-	regs->ip = ip;
-	if (arch == UNWIND_X86_64)
-		regs->r[sp] += 8;
-	return UNWIND_NEXT;
+	if (!gap && step_frameless(at))
+		return UNWIND_NEXT;
+	return result == UNWIND_NEXT ? UNWIND_LOST : result;
 }
 
 static enum unwind_result step(const struct stack_step *at, const struct stack_code *code,
@@ -129,7 +139,8 @@ static enum unwind_result step(const struct stack_step *at, const struct stack_c
 	     rule->ra.kind == UNWIND_UNDEFINED))
 		return unwind_step(rule, arch, at->memory, at->regs, leaf);
 	at->walker->by_frame_pointer = true;
-	return leaf ? step_bare_leaf(at) : unwind_step_fp(arch, at->memory, at->regs);
+	return leaf ? step_bare_leaf(at, code->kind == STACK_GAP)
+		    : unwind_step_fp(arch, at->memory, at->regs);
 }
 
 enum unwind_result stack_walk(struct stack_walker *walker, struct unwind_regs *regs,

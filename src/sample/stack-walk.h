@@ -16,6 +16,7 @@ enum stack_code_kind {
 	STACK_UNASKED,
 	STACK_UNMAPPED,
 	STACK_BARE, /* mapped, and nothing describes the code */
+	STACK_GAP,  /* the same in an object that describes its other code: stubs, assembly */
 	STACK_RULE,
 };
 

@@ -12,6 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#if defined(__aarch64__)
+#pragma GCC target("branch-protection=pac-ret") /* return addresses are signed */
+#endif
+
 #define DEPTH    40
 #define NOINLINE __attribute__((noinline, noclone))
 
