@@ -43,7 +43,8 @@ const char *bpf_latency_version(void)
 /* The first warning says what failed, the last line of a verifier's log says why. */
 static __thread char first_words[200], last_words[300];
 
-static int collect_words(enum libbpf_print_level level, const char *fmt, va_list args)
+__attribute__((format(printf, 2, 0))) static int collect_words(enum libbpf_print_level level,
+							       const char *fmt, va_list args)
 {
 	char text[1024], *line, *rest = text;
 
