@@ -136,9 +136,12 @@ static void explain_value(const struct topdown_node *node, const struct topdown_
 		   v->value.reason[0] ? ": " : "", v->value.reason);
 }
 
-static void explain_threshold(const struct topdown_table *table, const struct topdown_node *node,
-			      const struct topdown_value *v, struct str *out)
+static void explain_threshold(const struct topdown_table *table,
+			      const struct topdown_result *result, int index, struct str *out)
 {
+	const struct topdown_node *node = &table->nodes[index];
+	const struct topdown_value *v = &result->nodes[index];
+
 	if (isnan(node->over)) {
 		str_puts(out, "  threshold: none is published, so it is never marked\n");
 		return;
@@ -148,6 +151,12 @@ static void explain_threshold(const struct topdown_table *table, const struct to
 	if (node->or_node >= 0)
 		str_printf(out, ", or %s over %g%%", table->nodes[node->or_node].title,
 			   100 * node->or_over);
+	for (int at = node->parent; at >= 0; at = table->nodes[at].parent)
+		if (!expr_has_number(&result->nodes[at].value)) {
+			str_printf(out, ": not known, %s was not counted\n",
+				   table->nodes[at].title);
+			return;
+		}
 	str_printf(out, ": %s\n", v->holds ? "holds" : "does not hold");
 }
 
@@ -174,7 +183,7 @@ static void explain_row(const struct topdown_job *job, const struct topdown_tree
 	str_puts(out, "\n  from:\n");
 	explain_formula(&e, node->formula);
 	explain_value(node, v, out);
-	explain_threshold(tree->table, node, v, out);
+	explain_threshold(tree->table, &row->result, index, out);
 	vec_fini(&e.seen);
 }
 

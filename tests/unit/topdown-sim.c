@@ -18,6 +18,7 @@
 #define PHASE_NS      (40 * NSEC_PER_MSEC) /* of a thread moving between kinds of cores */
 
 struct sim sim;
+const char *sim_counts_folder = "";
 
 /* --- what cmd/ needs of the rest of the program ---------------------------------------------- */
 
@@ -215,8 +216,7 @@ void sim_truth(unsigned pmu, uint64_t config, double rate_per_cycle)
 	p->truth[p->truths++].rate = rate_per_cycle;
 }
 
-/* The kernel's codes for the fixed counters of Intel's tables. */
-static uint64_t kernel_code(const struct topdown_table *table, uint64_t config)
+uint64_t sim_kernel_code(const struct topdown_table *table, uint64_t config)
 {
 	if (table->vendor == TOPDOWN_INTEL && (config & 0xffff) == 0x100)
 		return (config & ~UINT64_C(0xffff)) | 0xc0;
@@ -246,7 +246,7 @@ static void follow(unsigned pmu, const char *cpu)
 	char path[512];
 	size_t size;
 
-	snprintf(path, sizeof(path), "%s/%s.counts", COUNTS_DIR, cpu);
+	snprintf(path, sizeof(path), "%s/%s%s.counts", COUNTS_DIR, sim_counts_folder, cpu);
 	if (file_read(path, 1 << 20, &text, &size, NULL) < 0 || !table)
 		abort();
 	for (int pass = 0; pass < 2; pass++)
@@ -262,13 +262,13 @@ static void follow(unsigned pmu, const char *cpu)
 			if (event < 0)
 				continue;
 			if (pass == 0 && strstr(name, "smt_on") == NULL &&
-			    (kernel_code(table, table->events[event].config) == 0x3c ||
+			    (sim_kernel_code(table, table->events[event].config) == 0x3c ||
 			     (table->vendor == TOPDOWN_AMD &&
 			      table->events[event].config == 0x76) ||
 			     (table->vendor == TOPDOWN_ARM && table->events[event].config == 0x11)))
 				cycles = line_number(line + strlen(name)) / factor;
 			else if (pass == 1)
-				sim_truth(pmu, kernel_code(table, table->events[event].config),
+				sim_truth(pmu, sim_kernel_code(table, table->events[event].config),
 					  line_number(line + strlen(name)) / factor / cycles);
 		}
 	/* Cycles by the PMU's own code. */

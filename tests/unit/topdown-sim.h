@@ -50,6 +50,7 @@ struct sim {
 };
 
 extern struct sim sim;
+extern const char *sim_counts_folder; /* below the folder of the counts, with a / behind */
 
 /* A machine of one kind of core: the name of --cpu, /proc/cpuinfo, general counters. */
 void sim_make(const char *cpu, const char *cpuinfo, unsigned counters);
@@ -58,6 +59,8 @@ void sim_add_pmu(const char *name, unsigned type, const char *cpu, unsigned coun
 		 const char *cpus);
 /* An event's rate per cycle, over what the file says. */
 void sim_truth(unsigned pmu, uint64_t config, double rate);
+/* The kernel's codes for the fixed counters of Intel's tables; other codes as they are. */
+uint64_t sim_kernel_code(const struct topdown_table *table, uint64_t config);
 void sim_end(void);
 /* culprit topdown WORDS... on the machine; the words are cut at blanks. */
 void sim_topdown(const char *words);
