@@ -376,6 +376,11 @@ static int check_counters(struct topdown_job *job, struct err *err)
 			       "is %lld)",
 			       (long long)paranoid.value);
 	counters_probe(machine->ops, machine->ops_ctx, user_only, &free_counters);
+	if (free_counters.status == -EACCES || free_counters.status == -EPERM)
+		return err_set(err, free_counters.status,
+			       "the kernel forbids counting (perf_event_paranoid is %lld); sudo "
+			       "sysctl kernel.perf_event_paranoid=2 allows it",
+			       (long long)(paranoid.known ? paranoid.value : -1));
 	if (free_counters.status < 0)
 		return err_set(err, free_counters.status, "no counter can be opened: %s",
 			       strerrordesc_np(-free_counters.status));

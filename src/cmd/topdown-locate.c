@@ -4,6 +4,9 @@
  * second. A node without an event of its own takes that of the node above it; without any, the
  * cycles that culprit record samples by default.
  *
+ * Periods are prime, so that they do not beat with loops; those of IBS are multiples of 16, which
+ * its counter wants.
+ *
  * Sources: LocateWith and the event files of github.com/intel/perfmon; AMD's and Arm's manuals.
  */
 #include <ctype.h>
@@ -115,10 +118,10 @@ static const struct locate rows[] = {
 	{ATOM, "bad_speculation", "BR_MISP_RETIRED.ALL_BRANCHES", 0xc5, 0, true, 200003, NULL},
 	{ATOM, "frontend_bound", "TOPDOWN_FE_BOUND.ALL", 0x71, 0, false, 1000003, NULL},
 	{ATOM, "backend_bound", "TOPDOWN_BE_BOUND.ALL", 0x74, 0, false, 1000003, NULL},
-	{AMD, "frontend_bound", "", 0, 0, false, 100003, "ibs_fetch"},
+	{AMD, "frontend_bound", "", 0, 0, false, 100000, "ibs_fetch"},
 	{AMD, "bad_speculation", "ex_ret_brn_misp", 0xc3, 0, false, 20011, NULL},
-	{AMD, "backend_bound", "", 0, 0, false, 100003, "ibs_op"},
-	{AMD, "retiring", "", 0, 0, false, 100003, "ibs_op"},
+	{AMD, "backend_bound", "", 0, 0, false, 100000, "ibs_op"},
+	{AMD, "retiring", "", 0, 0, false, 100000, "ibs_op"},
 	{AMD, "microcode", "ex_ret_ucode_ops", 0x1000000c2, 0, false, 100003, NULL},
 	{ARM, "frontend_bound", "STALL_FRONTEND", 0x23, 0, false, 1000003, NULL},
 	{ARM, "frontend_stalled", "STALL_FRONTEND", 0x23, 0, false, 1000003, NULL},
@@ -194,7 +197,8 @@ static bool opens(const struct topdown_job *job, const struct topdown_tree *tree
 		return true;
 	if (row->pmu) {
 		snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", row->pmu);
-		return host_number(machine->host, path).known;
+		/* IBS cannot leave the kernel out */
+		return !tree->pmu.user_only && host_number(machine->host, path).known;
 	}
 	attr.exclude_kernel = attr.exclude_hv = tree->pmu.user_only;
 	fd = machine->ops->open(machine->ops_ctx, &attr, 0, -1, -1, 0);

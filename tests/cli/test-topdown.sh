@@ -192,6 +192,7 @@ check_match "--cpi-stack of two commands" '^  A: true$' topdown --cpi-stack -- t
 check_match "-a --per-core" "$either" topdown -a --per-core -d 100ms
 check_match "-a --per-thread" "$either" topdown -a --per-thread -d 100ms
 check_match "-I and -p" 'at 0\.[0-9]+ s|no counter can' topdown -I 50 --interval-count 1 -p $$
+check_match "Ctrl-C ends the machine's time, and the result is shown" "$either" timeout -s INT 1 "$CULPRIT" topdown -a
 check_match "-I --json: a document with intervals" '"intervals"' topdown -I 50 --interval-count 2 --json -a
 check_match "--run records and shows the report" '^culprit record .*-- ' topdown --run -- sh -c 'i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done'
 check "--run leaves the recording" test -s perf.data

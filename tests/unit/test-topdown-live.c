@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "events/parse.h"
 #include "harness/tap.h"
 
 static bool printed(const char *text)
@@ -306,5 +307,107 @@ TEST(without_a_pmu_the_kernels_accounts)
 	sim_topdown("--explain retiring -- true");
 	EXPECT_INT(sim.status, 1);
 	EXPECT(strstr(sim.error, "no counters of the core") != NULL);
+	sim_end();
+}
+
+static void add_formats(const char *pmu, const char *const (*formats)[2], size_t count)
+{
+	char path[160], text[64];
+
+	for (size_t i = 0; i < count; i++) {
+		snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/format/%s", pmu,
+			 formats[i][0]);
+		snprintf(text, sizeof(text), "%s\n", formats[i][1]);
+		fake_root_file(&sim.root, path, text);
+	}
+}
+
+/* The text of the line means the event that was tried. */
+static void check_line(const struct topdown_job *job, struct event_env *env, const char *node)
+{
+	struct topdown_record record = {0};
+	struct event_list list = {0};
+	struct err err = {0};
+
+	sim.last = (struct perf_event_attr){.type = UINT32_MAX};
+	EXPECT_INT(topdown_record_line(job, &job->sides[0], &record), 0);
+	EXPECT_STR(record.argv.data[0], "record");
+	if (strcmp(record.argv.data[1], "-e") == 0) {
+		const char *text = record.argv.data[2];
+
+		if (!EXPECT(events_parse(text, env, &list, &err) == 0 && list.events.len == 1))
+			printf("# %s: %s: %s\n", node, text, err.text);
+		else if (strncmp(text, "ibs_", 4) != 0) {
+			const struct perf_event_attr *attr = &list.events.data[0].attr;
+
+			EXPECT_INT(attr->config, sim.last.config);
+			EXPECT_INT(attr->config1, sim.last.config1);
+			EXPECT_INT(attr->precise_ip, sim.last.precise_ip);
+		}
+		EXPECT_STR(record.argv.data[3], "-c");
+	}
+	event_list_fini(&list);
+	topdown_record_fini(&record);
+}
+
+TEST(every_mark_has_a_line_that_culprit_record_takes)
+{
+	static const char *const x86[][2] = {{"event", "config:0-7"},
+					     {"umask", "config:8-15"},
+					     {"edge", "config:18"},
+					     {"cmask", "config:24-31"},
+					     {"frontend", "config1:0-23"}};
+	static const char *const amd[][2] = {{"event", "config:0-7,32-35"},
+					     {"umask", "config:8-15"}};
+	static const char *const arm[][2] = {{"event", "config:0-15"}};
+	static char name[] = "true", *command[] = {name, NULL};
+
+	for (size_t f = 0; f < ARRAY_LEN(families); f++) {
+		const struct topdown_table *table = topdown_table_find(families[f].cpu);
+		struct topdown_job job = {.machine = &sim.machine, .side_count = 1};
+		struct topdown_tree *tree = &job.sides[0].trees[0];
+		struct event_env_options options = {.events_dir = "", .no_libpfm = true};
+		struct event_env *env = NULL;
+		struct topdown_row *row;
+
+		sim_make(families[f].cpu, families[f].cpuinfo, families[f].counters);
+		if (table->vendor == TOPDOWN_ARM)
+			add_formats("armv8_pmuv3_0", arm, ARRAY_LEN(arm));
+		else if (table->vendor == TOPDOWN_AMD)
+			add_formats("cpu", amd, ARRAY_LEN(amd));
+		else
+			add_formats("cpu", x86, ARRAY_LEN(x86));
+		fake_root_file(&sim.root, "/sys/bus/event_source/devices/ibs_op/type", "11\n");
+		fake_root_file(&sim.root, "/sys/bus/event_source/devices/ibs_fetch/type", "12\n");
+		options.host = &sim.root.host;
+		ASSERT(event_env_new(&options, &env, NULL) == 0);
+		*tree = (struct topdown_tree){.table = table, .pmu = {.type = 4}};
+		snprintf(tree->pmu_name, sizeof(tree->pmu_name), "%s",
+			 table->vendor == TOPDOWN_ARM ? "armv8_pmuv3_0" : "cpu");
+		job.sides[0].tree_count = 1;
+		job.sides[0].argv = command;
+		ASSERT(topdown_tree_row(&job, tree, "") == 0);
+		row = &tree->rows.data[0];
+		row->result.nodes = calloc(table->node_count, sizeof(*row->result.nodes));
+		for (size_t i = 0; i < table->node_count; i++) {
+			row->result.bottleneck = (int)i;
+			check_line(&job, env, table->nodes[i].name);
+		}
+		topdown_side_fini(&job, &job.sides[0]);
+		event_env_free(env);
+		sim_end();
+	}
+}
+
+TEST(without_rights_user_mode_alone)
+{
+	sim_make("icl", SIM_ICL, 10);
+	fake_root_file(&sim.root, "/proc/sys/kernel/perf_event_paranoid", "2\n");
+	sim_topdown("-l 1 -- true");
+	EXPECT(printed("User mode only: counting the kernel needs CAP_PERFMON"));
+	EXPECT(printed("level 1 adds up to 100.0%"));
+	sim_topdown("-a -d 5ms");
+	EXPECT(printed("counting the whole machine needs CAP_PERFMON"));
+	EXPECT(printed("on CPU, kernel")); /* the accounts instead */
 	sim_end();
 }

@@ -154,6 +154,7 @@ static int sim_open(void *ctx, const struct perf_event_attr *attr, pid_t pid, in
 	}
 	if (own.enable_on_exec)
 		own.disabled = 0;
+	sim.last = *attr;
 	sim.opening = true; /* the kernel's check of a group is not about where the thread is */
 	fd = fake_ops.open(&pmu->fake, &own, pid, cpu, leader, flags);
 	sim.opening = false;

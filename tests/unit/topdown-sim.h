@@ -42,6 +42,7 @@ struct sim {
 	unsigned ended;    /* the run whose time has passed */
 	unsigned metrics_alone, opens;
 	bool opening;
+	struct perf_event_attr last; /* that was opened */
 	uint64_t now;
 	struct topdown_machine machine;
 	struct str out; /* what the command printed */
