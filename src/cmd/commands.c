@@ -15,6 +15,7 @@ extern const struct command command_diff;
 extern const struct command command_doctor;
 extern const struct command command_flame;
 extern const struct command command_help;
+extern const struct command command_latency;
 extern const struct command command_list;
 extern const struct command command_record;
 extern const struct command command_report;
@@ -36,6 +37,8 @@ const struct command *const commands[] = {
 	&command_flame,
 	&command_diff,
 	&command_convert,
+	/* When was it late, and who was in the way? */
+	&command_latency,
 	/* About culprit itself. */
 	&command_help,
 	&command_completion,
