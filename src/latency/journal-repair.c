@@ -172,6 +172,8 @@ static int repair_files(struct repair *repair, struct err *err)
 			repair_file(repair, dirfd(folder), entry->d_name);
 	}
 	closedir(folder);
+	if (!(repair->flags & JOURNAL_DRY))
+		rmdir(path); /* unless somebody's journal stands there */
 	return 0;
 }
 

@@ -142,10 +142,15 @@ static int open_file(struct journal *journal, struct err *err)
 
 	if (journal->fd >= 0)
 		return 0;
-	r = journal_folder(journal->root, true, folder, sizeof(folder), err);
-	if (r < 0)
-		return r;
-	r = create_locked(folder, journal->file, sizeof(journal->file));
+	/* Whoever restores last removes the folder: it may go between the two steps. */
+	for (unsigned attempt = 0; attempt < 10; attempt++) {
+		r = journal_folder(journal->root, true, folder, sizeof(folder), err);
+		if (r < 0 && r != -ENOENT)
+			return r;
+		r = create_locked(folder, journal->file, sizeof(journal->file));
+		if (r != -ENOENT)
+			break;
+	}
 	if (r < 0)
 		return err_set(err, r, "%s: %s", folder, strerrordesc_np(-r));
 	journal->fd = r;
@@ -430,8 +435,12 @@ int journal_restore(struct journal *journal, struct err *err)
 		return err_set(err, error, "%s cannot be put back: %s",
 			       journal->entries.data[first].path, strerrordesc_np(-error));
 	if (journal->fd >= 0) {
+		char *name = strrchr(journal->file, '/');
+
 		close(journal->fd);
 		journal->fd = -1;
+		*name = '\0';
+		rmdir(journal->file); /* unless others have theirs there */
 	}
 	vec_for_each(&journal->entries, entry) {
 		free(entry->path);

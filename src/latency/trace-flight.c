@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/util.h"
+#include "latency/trace-dat.h"
 
 #define COPY_BYTES (64 * 1024)
 
@@ -33,8 +35,11 @@ const struct latency_event trace_flight_events[] = {
 const unsigned trace_flight_event_count = ARRAY_LEN(trace_flight_events);
 
 struct trace_flight {
+	const struct tracefs *tracefs;
 	struct trace_instance instance;
 	struct trace_flight_options options;
+	int text;  /* what the instance held, once it was emptied into a trace.dat; -1 none yet */
+	char *dat; /* that file */
 	int on, marker; /* tracing_on, trace_marker; -1 none */
 };
 
@@ -84,8 +89,9 @@ int trace_flight_start(const struct tracefs *tracefs, struct journal *journal,
 
 	if (!flight)
 		return -ENOMEM;
+	flight->tracefs = tracefs;
 	flight->options = *options;
-	flight->on = flight->marker = -1;
+	flight->on = flight->marker = flight->text = -1;
 	r = trace_instance_make(tracefs, journal, "-flight", &flight->instance, err);
 	if (r == 0)
 		r = set_up(flight, err);
@@ -129,15 +135,29 @@ static int copy_file(int from, int to)
 	}
 }
 
-/* A file of the instance as a file of the user's. */
-static int save(const struct trace_flight *flight, const char *name, const char *path,
-		struct err *err)
+static int save(const char *from_path, const char *path, struct err *err)
 {
-	CLEANUP_CLOSE int from = tracefs_open(&flight->instance.at, O_RDONLY, "%s", name);
-	CLEANUP_CLOSE int to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	int r = from < 0 ? from : to < 0 ? -errno : copy_file(from, to);
+	CLEANUP_CLOSE int from = open(from_path, O_RDONLY | O_CLOEXEC);
+	CLEANUP_CLOSE int to = -1;
+	int r;
 
+	if (from < 0)
+		return err_set(err, -errno, "%s: %s", from_path, strerrordesc_np(errno));
+	to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	r = to < 0 ? -errno : copy_file(from, to);
 	return r < 0 ? err_set(err, r, "%s: %s", path, strerrordesc_np(-r)) : 0;
+}
+
+/* A file of the instance as a file of the user's. */
+static int save_file(const struct trace_flight *flight, const char *name, const char *path,
+		     struct err *err)
+{
+	char from[PATH_MAX];
+
+	if ((size_t)snprintf(from, sizeof(from), "%s%s/%s", flight->instance.at.root,
+			     flight->instance.at.path, name) >= sizeof(from))
+		return -ENAMETOOLONG;
+	return save(from, path, err);
 }
 
 static int save_histograms(const struct trace_flight *flight, const char *path, struct err *err)
@@ -158,20 +178,54 @@ static int save_histograms(const struct trace_flight *flight, const char *path, 
 		if ((size_t)snprintf(to, sizeof(to), "%s/%s_%s_hist.txt", folder, event->system,
 				     event->event) >= sizeof(to))
 			return -ENAMETOOLONG;
-		r = save(flight, from, to, err);
+		r = save_file(flight, from, to, err);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
+/* Writing a trace.dat empties the instance, so the text is kept for whoever asks for it next. */
+static int save_dat(struct trace_flight *flight, const char *path, struct err *err)
+{
+	CLEANUP_CLOSE int from = -1;
+	int r;
+
+	if (flight->dat)
+		return save(flight->dat, path, err);
+	flight->dat = strdup(path);
+	flight->text = memfd_create("culprit-trace", MFD_CLOEXEC);
+	from = tracefs_open(&flight->instance.at, O_RDONLY, "trace");
+	r = !flight->dat       ? -ENOMEM
+	    : flight->text < 0 ? -errno
+	    : from < 0         ? from
+			       : copy_file(from, flight->text);
+	if (r < 0)
+		return err_set(err, r, "%s: %s", path, strerrordesc_np(-r));
+	return trace_dat_write(flight->tracefs, &flight->instance, path, err);
+}
+
+static int save_text(struct trace_flight *flight, const char *path, struct err *err)
+{
+	char kept[64];
+
+	if (flight->text < 0)
+		return save_file(flight, "trace", path, err);
+	snprintf(kept, sizeof(kept), "/proc/self/fd/%d", flight->text);
+	return save(kept, path, err);
+}
+
 int trace_flight_write(struct trace_flight *flight, const char *path, struct err *err)
 {
+	size_t len = strlen(path);
 	int r;
 
 	trace_flight_freeze(flight);
-	r = save(flight, "trace", path, err);
-	return r < 0 ? r : save_histograms(flight, path, err);
+	r = save_histograms(flight, path, err);
+	if (r < 0)
+		return r;
+	return len >= 4 && strcmp(path + len - 4, ".dat") == 0 ? save_dat(flight, path, err)
+							       : save_text(flight, path, err);
 }
 
 const struct trace_instance *trace_flight_instance(const struct trace_flight *flight)
@@ -190,7 +244,11 @@ void trace_flight_close(struct trace_flight *flight)
 
 void trace_flight_free(struct trace_flight *flight)
 {
-	if (flight)
-		trace_flight_close(flight);
+	if (!flight)
+		return;
+	trace_flight_close(flight);
+	if (flight->text >= 0)
+		close(flight->text);
+	free(flight->dat);
 	free(flight);
 }

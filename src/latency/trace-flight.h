@@ -27,7 +27,7 @@ struct trace_flight_options {
 extern const struct latency_event trace_flight_events[];
 extern const unsigned trace_flight_event_count;
 
-/* Starts recording. */
+/* Starts recording. tracefs is borrowed until the recorder is freed. */
 int trace_flight_start(const struct tracefs *tracefs, struct journal *journal,
 		       const struct trace_flight_options *options, struct trace_flight **ret,
 		       struct err *err);
@@ -35,8 +35,8 @@ int trace_flight_start(const struct tracefs *tracefs, struct journal *journal,
 void trace_flight_mark(struct trace_flight *flight, const char *text);
 /* Stops recording; the events stay. Async-signal-safe and cheap: one write. */
 void trace_flight_freeze(struct trace_flight *flight);
-/* Freezes, and writes text, or trace.dat when path ends in ".dat". Histograms that triggers have
- * made go to SYSTEM_EVENT_hist.txt in the same folder. */
+/* Freezes, and writes text, or trace.dat when path ends in ".dat"; any number of times. Histograms
+ * that triggers have made go to SYSTEM_EVENT_hist.txt in the same folder. */
 int trace_flight_write(struct trace_flight *flight, const char *path, struct err *err);
 const struct trace_instance *trace_flight_instance(const struct trace_flight *flight);
 /* Closes its files, so that the instance can go when the journal is restored. Async-signal-safe. */
