@@ -14,9 +14,10 @@
 #include "cmd/topdown.h"
 #include "count/value.h"
 
-#define IMPORT_BYTES_MAX (16u << 20)
-#define IMPORT_LINES_MAX 20000
-#define DISAGREEMENT     0.20 /* of the larger */
+#define IMPORT_BYTES_MAX  (16u << 20)
+#define IMPORT_LINES_MAX  20000
+#define IMPORT_COUNTS_MAX 2000 /* every formula looks through all of them */
+#define DISAGREEMENT      0.20 /* of the larger */
 
 static const char *const literal_names[] = {"smt_on", "system_tsc_freq"};
 
@@ -193,20 +194,16 @@ static void settle_errors(struct topdown_counts *counts)
 			count->value.variance = 0;
 }
 
-int topdown_import(struct topdown_counts *counts, const char *path, struct err *err)
+int topdown_import_text(struct topdown_counts *counts, char *text, size_t size, const char *name,
+			struct err *err)
 {
-	CLEANUP_FREE char *text = NULL;
-	size_t size;
 	unsigned number = 0;
-	int r = file_read(strcmp(path, "-") == 0 ? "/dev/stdin" : path, IMPORT_BYTES_MAX, &text,
-			  &size, err);
+	int r = 0;
 
-	if (r < 0)
-		return r;
 	counts->literals[0] = expr_number(0);
 	counts->literals[1] = expr_missing(EXPR_NOT_COUNTED, "system_tsc_freq is not in the file");
 	if (memchr(text, '\0', size))
-		return err_set(err, -EINVAL, "%s: not a text file", path);
+		return err_set(err, -EINVAL, "%s: not a text file", name);
 	for (char *line = text, *end; line && r == 0; line = end) {
 		end = strchr(line, '\n');
 		if (end)
@@ -215,15 +212,28 @@ int topdown_import(struct topdown_counts *counts, const char *path, struct err *
 			r = err_set(err, -E2BIG, "more than %d lines", IMPORT_LINES_MAX);
 		else
 			r = parse_line(counts, line, number, err);
+		if (r == 0 && counts->counts.len > IMPORT_COUNTS_MAX)
+			r = err_set(err, -E2BIG, "more than %d counts of %s", IMPORT_COUNTS_MAX,
+				    counts->table->set);
 	}
 	if (r < 0)
-		return err_wrap(err, r, "%s", path);
+		return err_wrap(err, r, "%s", name);
 	settle_errors(counts);
 	if (counts->counts.len == 0)
-		return err_set(err, -ENODATA, "%s: no event of %s in it%s%s", path,
+		return err_set(err, -ENODATA, "%s: no event of %s in it%s%s", name,
 			       counts->table->set, counts->unknown ? "; it has " : "",
 			       counts->first_unknown);
 	return 0;
+}
+
+int topdown_import(struct topdown_counts *counts, const char *path, struct err *err)
+{
+	CLEANUP_FREE char *text = NULL;
+	size_t size;
+	int r = file_read(strcmp(path, "-") == 0 ? "/dev/stdin" : path, IMPORT_BYTES_MAX, &text,
+			  &size, err);
+
+	return r < 0 ? r : topdown_import_text(counts, text, size, path, err);
 }
 
 /* The first occurrence of an event from a line on. */
@@ -263,24 +273,50 @@ static void count_of(void *ctx, unsigned event, int section, struct expr_value *
 
 /* Lines: where the window starts that holds all the events and is shortest, the first of equals.
  * Runs: the last that counted all of them. */
-static int section_of(void *ctx, const unsigned *events, size_t len)
+static int section_of_run(const struct topdown_counts *counts, const unsigned *events, size_t len)
 {
-	const struct topdown_counts *counts = ctx;
-	unsigned best_span = UINT32_MAX; /* runs: the span is always 0 */
 	int best = -1;
 
 	vec_for_each(&counts->counts, start) {
-		unsigned last = start->line;
 		bool all = true;
 
 		for (size_t i = 0; i < len && all; i++) {
 			const struct topdown_count *count =
-				at_or_after(counts, events[i], start->line, counts->by_run);
+				at_or_after(counts, events[i], start->line, true);
+
+			all = count && expr_has_number(&count->value);
+		}
+		if (all)
+			best = (int)start->line;
+	}
+	return best;
+}
+
+/* From the last line backwards, with where each event stands next. */
+static int section_of(void *ctx, const unsigned *events, size_t len)
+{
+	const struct topdown_counts *counts = ctx;
+	const struct topdown_count *next[TOPDOWN_EVENTS_MAX] = {NULL};
+	unsigned best_span = UINT32_MAX;
+	int best = -1;
+
+	if (counts->by_run)
+		return section_of_run(counts, events, len);
+	for (size_t k = counts->counts.len; k-- > 0;) {
+		const struct topdown_count *start = &counts->counts.data[k];
+		unsigned last = start->line;
+		bool all = true;
+
+		if (start->event < TOPDOWN_EVENTS_MAX)
+			next[start->event] = start;
+		for (size_t i = 0; i < len && all; i++) {
+			const struct topdown_count *count =
+				events[i] < TOPDOWN_EVENTS_MAX ? next[events[i]] : NULL;
 
 			all = count && expr_has_number(&count->value);
 			last = all ? MAX(last, count->line) : last;
 		}
-		if (all && (counts->by_run || last - start->line < best_span)) {
+		if (all && last - start->line <= best_span) { /* the first of equals */
 			best_span = last - start->line;
 			best = (int)start->line;
 		}

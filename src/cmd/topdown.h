@@ -110,6 +110,9 @@ int topdown_main(const struct command *self, const struct topdown_machine *machi
 
 /* topdown-import.c */
 int topdown_import(struct topdown_counts *counts, const char *path, struct err *err);
+/* The same of a text of size bytes and a NUL, which is cut up. */
+int topdown_import_text(struct topdown_counts *counts, char *text, size_t size, const char *name,
+			struct err *err);
 void topdown_counts_inputs(struct topdown_counts *counts, struct topdown_inputs *ret);
 int topdown_counts_add(struct topdown_counts *counts, const struct topdown_count *count);
 /* Adds to the count of the same event and run, when there is one. */

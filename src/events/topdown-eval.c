@@ -34,6 +34,7 @@ struct topdown {
 	bool *done;
 	struct let_memo *let_memo;
 	bool *let_seen;
+	int *sections;  /* of each node: the same for all rounds */
 	unsigned round; /* memos of earlier ones are old */
 	int section;    /* of the node being evaluated */
 	int shifted;    /* event */
@@ -72,7 +73,8 @@ int topdown_new(const struct topdown_table *table, struct topdown **ret, struct 
 	t->done = calloc(table->node_count + 1, sizeof(*t->done));
 	t->let_memo = calloc(table->let_count + 1, sizeof(*t->let_memo));
 	t->let_seen = calloc(table->let_count + 1, sizeof(*t->let_seen));
-	if (t->lets && t->nodes && t->memo && t->done && t->let_memo && t->let_seen)
+	t->sections = calloc(table->node_count + 1, sizeof(*t->sections));
+	if (t->lets && t->nodes && t->memo && t->done && t->let_memo && t->let_seen && t->sections)
 		r = parse_all(t, err);
 	if (r < 0) {
 		topdown_free(t);
@@ -96,6 +98,7 @@ void topdown_free(struct topdown *t)
 	free(t->done);
 	free(t->let_memo);
 	free(t->let_seen);
+	free(t->sections);
 	free(t);
 }
 
@@ -243,7 +246,7 @@ static void eval_node(struct topdown *t, size_t index)
 
 	if (t->done[index])
 		return;
-	t->section = choose_section(t, index);
+	t->section = t->sections[index];
 	expr_eval(t->nodes[index], resolve, t, &t->memo[index]);
 	t->section = section;
 	t->done[index] = true;
@@ -461,6 +464,8 @@ int topdown_eval(struct topdown *t, const struct topdown_inputs *inputs, unsigne
 		return -ENOMEM;
 	t->inputs = inputs;
 	t->shifted = -1;
+	for (size_t i = 0; i < table->node_count; i++)
+		t->sections[i] = choose_section(t, i);
 	eval_all(t);
 	for (size_t i = 0; i < table->node_count; i++) {
 		result.nodes[i].value = t->memo[i];

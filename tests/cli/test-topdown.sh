@@ -167,6 +167,8 @@ echo "slots" >bad
 check_fails "no count" "no count behind 'slots'" topdown --cpu spr --import bad
 echo "slots 12 often" >bad
 check_fails "words behind the count" 'only SHARE% and \+- ERROR' topdown --cpu spr --import bad
+yes 'slots 12' | head -n 2001 >bad
+check_fails "too many counts" 'more than 2000 counts' topdown --cpu spr --import bad
 head -c 1000 /dev/zero >bad
 check_fails "no text" 'not a text file' topdown --cpu spr --import bad
 

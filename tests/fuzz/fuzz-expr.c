@@ -27,7 +27,7 @@ static void visit(void *ctx, const char *name)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = malloc(size + 1);
-	struct expr_value value;
+	struct expr_value value, first = expr_number(0);
 	struct expr *expr;
 	size_t names = 0;
 
@@ -41,6 +41,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			expr_eval(expr, resolve, NULL, &value);
 			if (isnan(value.value) == expr_has_number(&value))
 				abort();
+			if (i == 0)
+				first = value;
+			else if (expr_has_number(&value) != expr_has_number(&first) ||
+				 (expr_has_number(&value) && value.value != first.value))
+				abort(); /* folding changes what is asked for, never the value */
 			expr_fold(expr, resolve, NULL);
 		}
 		expr_free(expr);
