@@ -11,6 +11,7 @@
 extern const struct command command_compare;
 extern const struct command command_completion;
 extern const struct command command_convert;
+extern const struct command command_cyclic;
 extern const struct command command_diff;
 extern const struct command command_doctor;
 extern const struct command command_flame;
@@ -38,6 +39,7 @@ const struct command *const commands[] = {
 	&command_diff,
 	&command_convert,
 	/* When was it late, and who was in the way? */
+	&command_cyclic,
 	&command_latency,
 	/* About culprit itself. */
 	&command_help,

@@ -136,6 +136,10 @@ int own_conditions(const struct latency_engine *engine, struct latency_run *run)
 		r = latency_run_condition(run, "phase between CPUs",
 					  engine->options.align_ns ? "spread" : "together");
 	if (r == 0)
-		r = strtab_intern_text(&run->names, "CLOCK_MONOTONIC", &run->clock);
+		r = strtab_intern_text(&run->names,
+				       engine->options.clock == CLOCK_REALTIME ?
+					       "CLOCK_REALTIME" :
+					       "CLOCK_MONOTONIC",
+				       &run->clock);
 	return r < 0 ? r : check_clock(run);
 }

@@ -41,7 +41,7 @@ static int collect(struct latency_engine *engine, struct place **ret, size_t *re
 		uint64_t head = *ring->head, slots = (uint64_t)ring->mask + 1;
 
 		for (uint64_t at = head > slots ? head - slots : 0; at < head && r == 0; at++)
-			if (ring_peek(ring, at, &record))
+			if (lat_ring_peek(ring, at, &record))
 				r = vec_push(&places, ((struct place){record.time, at, i}));
 	}
 	if (r < 0) {
@@ -72,7 +72,7 @@ int own_each(struct latency_engine *engine, struct latency_sink *sink)
 	for (size_t i = 0; i < count && r == 0; i++) {
 		struct own_cpu *cpu = &engine->cpus[places[i].cpu];
 
-		if (ring_peek(&cpu->ring, places[i].position, &record))
+		if (lat_ring_peek(&cpu->ring, places[i].position, &record))
 			r = own_translate(engine, cpu, &record, sink);
 	}
 	free(places);

@@ -209,7 +209,7 @@ static int drain(struct latency_engine *engine, bool final, struct latency_sink 
 		/* not what comes while we read: the other CPUs have their turn */
 		uint64_t end = __atomic_load_n(cpu->ring.head, __ATOMIC_ACQUIRE);
 
-		while (cpu->ring.tail < end && ring_read(&cpu->ring, final, &record)) {
+		while (cpu->ring.tail < end && lat_ring_read(&cpu->ring, final, &record)) {
 			r = tell_lost(cpu, sink);
 			if (r == 0)
 				r = own_translate(engine, cpu, &record, sink);

@@ -16,7 +16,7 @@ void ring_write(const struct ring *ring, const struct lat_record *record)
 	__atomic_store_n(&slot->seq, (unsigned)position + 1, __ATOMIC_RELEASE);
 }
 
-bool ring_peek(const struct ring *ring, uint64_t position, struct lat_record *ret)
+bool lat_ring_peek(const struct ring *ring, uint64_t position, struct lat_record *ret)
 {
 	const struct lat_record *slot = &ring->slots[position & ring->mask];
 	unsigned seq = (unsigned)position + 1;
@@ -28,7 +28,7 @@ bool ring_peek(const struct ring *ring, uint64_t position, struct lat_record *re
 	return __atomic_load_n(&slot->seq, __ATOMIC_RELAXED) == seq;
 }
 
-bool ring_read(struct ring *ring, bool final, struct lat_record *ret)
+bool lat_ring_read(struct ring *ring, bool final, struct lat_record *ret)
 {
 	for (;;) {
 		uint64_t head = __atomic_load_n(ring->head, __ATOMIC_ACQUIRE), behind;
@@ -44,7 +44,7 @@ bool ring_read(struct ring *ring, bool final, struct lat_record *ret)
 			ring->tail += skip;
 			continue;
 		}
-		if (ring_peek(ring, ring->tail, ret)) {
+		if (lat_ring_peek(ring, ring->tail, ret)) {
 			ring->tail++;
 			return true;
 		}

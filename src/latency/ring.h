@@ -21,6 +21,6 @@ struct ring {
 void ring_write(const struct ring *ring, const struct lat_record *record);
 /* The next record. False: none is complete now. final: the writers have ended, so what is not
  * complete never will be and counts as lost. */
-bool ring_read(struct ring *ring, bool final, struct lat_record *ret);
+bool lat_ring_read(struct ring *ring, bool final, struct lat_record *ret);
 /* The record at a position, without taking it; false: not there (any more). */
-bool ring_peek(const struct ring *ring, uint64_t position, struct lat_record *ret);
+bool lat_ring_peek(const struct ring *ring, uint64_t position, struct lat_record *ret);

@@ -29,21 +29,19 @@ struct sched_attributes { /* of sched_setattr(2), version 1 */
 	uint64_t runtime, deadline, period;
 };
 
-static int set_policy(const struct sampler_options *options, unsigned index)
+static int set_policy(const struct sampler_options *options)
 {
 	struct sched_attributes attributes = {
 		.size = sizeof(attributes),
 		.policy = (uint32_t)options->policy,
 	};
-	int priority = options->priorities ? options->priorities[index] : options->priority;
-
 	if (options->policy == SCHED_FIFO || options->policy == SCHED_RR)
-		attributes.priority = (uint32_t)priority;
+		attributes.priority = (uint32_t)options->priority;
 	else if (options->policy == SCHED_DEADLINE)
 		attributes.runtime = options->dl_runtime_ns,
 		attributes.deadline = attributes.period = options->dl_period_ns;
 	else
-		attributes.nice = priority;
+		attributes.nice = options->priority;
 	return syscall(SYS_sched_setattr, 0, &attributes, 0) ? -errno : 0;
 }
 
@@ -114,12 +112,9 @@ static int set_up(struct sampler *t)
 				       t->cpu, strerror(-r),
 				       r == -EINVAL ? " (offline, or outside this cpuset)" : "");
 	}
-	r = set_policy(options, t->index);
+	r = set_policy(options);
 	if (r < 0) {
-		policy_refused(r, options->policy,
-			       options->priorities ? options->priorities[t->index]
-						   : options->priority,
-			       &why);
+		policy_refused(r, options->policy, options->priority, &why);
 		return err_set(&t->why, r, "CPU %u: %s", t->cpu, err_text(&why, r));
 	}
 	prepare_stack();
@@ -192,21 +187,20 @@ int samplers_new(const struct sampler_options *options, struct samplers **ret, b
 		 struct err *err)
 {
 	struct samplers *group = calloc(1, sizeof(*group));
-	unsigned i = 0;
 	int r = -ENOMEM;
 
 	if (!group)
 		return r;
 	group->options = *options;
-	group->count = cpuset_count(options->cpus);
+	group->count = options->cpus ? cpuset_count(options->cpus) : options->thread_count;
 	group->threads = calloc(group->count, sizeof(*group->threads));
 	group->tids = calloc(group->count, sizeof(*group->tids));
 	if (!group->threads || !group->tids)
 		goto fail;
-	cpuset_for_each(options->cpus, cpu) {
-		group->threads[i] =
-			(struct sampler){.cpu = (unsigned)cpu, .index = i, .group = group};
-		i++;
+	for (unsigned i = 0, cpu = 0; i < group->count; i++, cpu++) {
+		cpu = options->cpus ? (unsigned)cpuset_next(options->cpus, cpu)
+				    : options->thread_cpus[i];
+		group->threads[i] = (struct sampler){.cpu = cpu, .index = i, .group = group};
 	}
 	r = start_threads(group, err);
 	if (r == 0)
@@ -215,6 +209,11 @@ int samplers_new(const struct sampler_options *options, struct samplers **ret, b
 		goto fail;
 	/* not what comes later: under a limit that would make allocations elsewhere fail */
 	group->locked = mlockall(MCL_CURRENT) == 0;
+	if (!group->locked && options->lock_memory) {
+		r = err_set(err, -errno, "lock memory: %s (CAP_IPC_LOCK, ulimit -l)",
+			    strerror(errno));
+		goto fail;
+	}
 	if (ret_unlocked)
 		*ret_unlocked = !group->locked;
 	*ret = group;

@@ -24,8 +24,11 @@
 #endif
 
 struct sampler_options {
-	bool wakes; /* sleeps and wakes; else reads the clock without pause */
-	const struct cpuset *cpus;
+	bool wakes;                  /* sleeps and wakes; else reads the clock without pause */
+	const struct cpuset *cpus;   /* a thread on each; or */
+	const unsigned *thread_cpus; /* the CPU of each of thread_count threads */
+	unsigned thread_count;
+	bool lock_memory;   /* required: fails when memory cannot be locked */
 	bool hardware_only; /* gaps with a known interruption are no noise */
 	uint64_t period_ns, runtime_ns, threshold_ns;
 	struct latency_limits limits;
@@ -38,7 +41,6 @@ struct sampler_options {
 	uint64_t loops;               /* wake-ups of each thread, 0 no end */
 	bool relative;                /* sleeps for the period instead of until a time */
 	const uint64_t *intervals_ns; /* of each thread, instead of one period; NULL */
-	const int *priorities;        /* of each thread, instead of one; NULL */
 };
 
 /* What a thread's loop needs of the CPU. */

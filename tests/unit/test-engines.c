@@ -30,26 +30,26 @@ TEST(ring_order)
 	unsigned long long head = 0;
 	struct ring ring = {.slots = slots, .mask = 7, .head = &head};
 
-	ok(!ring_read(&ring, false, &record), "an empty ring has nothing");
+	ok(!lat_ring_read(&ring, false, &record), "an empty ring has nothing");
 	fill(&ring, 0, 8);
 	for (int i = 0; i < 8; i++)
-		if (!ring_read(&ring, false, &record) || record.number != i)
+		if (!lat_ring_read(&ring, false, &record) || record.number != i)
 			ok(false, "record %d of a full ring", i);
-	ok(ring.lost == 0 && !ring_read(&ring, false, &record), "a full ring loses nothing");
+	ok(ring.lost == 0 && !lat_ring_read(&ring, false, &record), "a full ring loses nothing");
 	fill(&ring, 8, 20);
-	ok(ring_read(&ring, false, &record) && record.number == 8 + (int)ring.lost,
+	ok(lat_ring_read(&ring, false, &record) && record.number == 8 + (int)ring.lost,
 	   "an overtaken reader knows how many records it missed: %llu",
 	   (unsigned long long)ring.lost);
-	while (ring_read(&ring, false, &record))
+	while (lat_ring_read(&ring, false, &record))
 		;
 	ok(record.number == 27, "and reads to the end");
 	head++; /* a writer that was interrupted after taking its place */
 	fill(&ring, 29, 1);
-	ok(!ring_read(&ring, false, &record), "an unfinished record is waited for");
+	ok(!lat_ring_read(&ring, false, &record), "an unfinished record is waited for");
 	{
 		uint64_t lost = ring.lost;
 
-		ok(ring_read(&ring, true, &record) && record.number == 29 && ring.lost == lost + 1,
+		ok(lat_ring_read(&ring, true, &record) && record.number == 29 && ring.lost == lost + 1,
 		   "once the writers have ended it counts as lost");
 	}
 }
@@ -74,7 +74,7 @@ TEST(ring_threads)
 	for (unsigned i = 0; i < 2; i++)
 		pthread_create(&threads[i], NULL, write_many, &ring);
 	while (seen + ring.lost < 2 * WRITES) {
-		if (!ring_read(&ring, false, &record)) {
+		if (!lat_ring_read(&ring, false, &record)) {
 			sched_yield();
 			continue;
 		}
