@@ -18,8 +18,9 @@ static bool in_document(const struct topdown_job *job, const struct topdown_tree
 /* --- JSON ------------------------------------------------------------------------------------ */
 
 /* Where the number comes from: the formula and the events in it. */
-static void json_origin(const struct topdown_table *table, size_t node, struct json *json)
+static void json_origin(const struct topdown_tree *tree, size_t node, struct json *json)
 {
+	const struct topdown_table *table = tree->table;
 	bool *events = calloc(table->event_count + 1, sizeof(*events));
 	struct str formula = {0};
 
@@ -30,7 +31,7 @@ static void json_origin(const struct topdown_table *table, size_t node, struct j
 	str_fini(&formula);
 	json_array(json, "inputs");
 	if (events)
-		topdown_node_inputs(table, node, events);
+		topdown_node_inputs(tree, node, events);
 	for (size_t e = 0; events && e < table->event_count; e++)
 		if (events[e])
 			json_text(json, NULL, table->events[e].title);
@@ -72,7 +73,7 @@ static void json_nodes(const struct topdown_job *job, const struct topdown_tree 
 		json_text(json, "reason", v->value.reason[0] ? v->value.reason : NULL);
 		json_text(json, "means", node->means);
 		json_text(json, "helps", node->helps);
-		json_origin(table, i, json);
+		json_origin(tree, i, json);
 		json_end_object(json);
 	}
 	json_end_array(json);

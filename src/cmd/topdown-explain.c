@@ -98,16 +98,17 @@ static void explain_formula(struct explain *e, const char *formula)
 	expr_free(expr);
 }
 
-static int section_of(const struct topdown_table *table, size_t node,
+static int section_of(const struct topdown_tree *tree, size_t node,
 		      const struct topdown_inputs *inputs)
 {
+	const struct topdown_table *table = tree->table;
 	bool *wanted = calloc(table->event_count + 1, sizeof(*wanted));
 	unsigned *events = calloc(table->event_count + 1, sizeof(*events));
 	int section = -1;
 	size_t len = 0;
 
 	if (wanted && events) {
-		topdown_node_inputs(table, node, wanted);
+		topdown_node_inputs(tree, node, wanted);
 		for (size_t i = 0; i < table->event_count; i++)
 			if (wanted[i])
 				events[len++] = (unsigned)i;
@@ -170,7 +171,7 @@ static void explain_row(const struct topdown_job *job, const struct topdown_tree
 	struct explain e = {tree->table, &inputs, &row->result, out, -1, {0}};
 
 	topdown_counts_inputs(&row->counts, &inputs);
-	e.section = section_of(tree->table, (size_t)index, &inputs);
+	e.section = section_of(tree, (size_t)index, &inputs);
 	str_printf(out, "\n  %s: %s\n  What helps: %s\n\n", node->title, node->means, node->helps);
 	if (tree->label[0] || row->label[0]) {
 		str_puts(out, "  ");
@@ -208,72 +209,52 @@ int topdown_explain(struct topdown_job *job, struct err *err)
 /* --- inputs of a node ------------------------------------------------------------------------ */
 
 struct gather {
-	const struct topdown_table *table;
-	bool smt_on;
+	const struct topdown_tree *tree;
 	bool *known; /* nodes that are not followed; NULL: none is */
 	bool *events;
 	bool *lets; /* that were followed: lets of lets would else double with every step */
 };
 
-static void gather_formula(struct gather *g, const char *formula);
-
 static void gather_name(void *ctx, const char *name)
 {
 	struct gather *g = ctx;
-	int event = topdown_event_find(g->table, name), node;
+	const struct topdown_table *table = g->tree->table;
+	int event = topdown_event_find(table, name), node;
 
 	if (event >= 0) {
 		g->events[event] = true;
 		return;
 	}
-	for (size_t i = 0; i < g->table->let_count; i++)
-		if (strcmp(g->table->lets[i].name, name) == 0) {
+	for (size_t i = 0; i < table->let_count; i++)
+		if (strcmp(table->lets[i].name, name) == 0) {
 			if (!g->lets[i]) {
 				g->lets[i] = true;
-				gather_formula(g, g->table->lets[i].formula);
+				topdown_names(g->tree->topdown, name, gather_name, g);
 			}
 			return;
 		}
-	node = topdown_node_find(g->table, name);
+	node = topdown_node_find(table, name);
 	if (node >= 0 && g->known && !g->known[node]) {
 		g->known[node] = true;
-		gather_formula(g, g->table->nodes[node].formula);
+		topdown_names(g->tree->topdown, name, gather_name, g);
 	}
 }
 
-static void smt_constant(void *ctx, enum expr_ask ask, const char *name, struct expr_value *ret)
+int topdown_node_inputs(const struct topdown_tree *tree, size_t node, bool *events)
 {
-	if (ask == EXPR_LITERAL && strcmp(name, "smt_on") == 0)
-		*ret = expr_number(((const struct gather *)ctx)->smt_on);
-}
+	CLEANUP_FREE bool *lets = calloc(tree->table->let_count + 1, sizeof(*lets));
+	struct gather g = {.tree = tree, .events = events, .lets = lets};
 
-static void gather_formula(struct gather *g, const char *formula)
-{
-	struct expr *expr;
-
-	if (expr_parse(formula, &expr, NULL) < 0)
-		return;
-	expr_fold(expr, smt_constant, g);
-	expr_names(expr, gather_name, g);
-	expr_free(expr);
-}
-
-int topdown_node_inputs(const struct topdown_table *table, size_t node, bool *events)
-{
-	CLEANUP_FREE bool *lets = calloc(table->let_count + 1, sizeof(*lets));
-	struct gather g = {.table = table, .events = events, .lets = lets};
-
-	memset(events, 0, table->event_count * sizeof(*events));
+	memset(events, 0, tree->table->event_count * sizeof(*events));
 	if (lets)
-		gather_formula(&g, table->nodes[node].formula);
+		topdown_names(tree->topdown, tree->table->nodes[node].name, gather_name, &g);
 	return lets ? 0 : -ENOMEM;
 }
 
-int topdown_add_events(const struct topdown_table *table, const char *name, bool smt_on,
-		       bool *known, bool *events)
+int topdown_add_events(const struct topdown_tree *tree, const char *name, bool *known, bool *events)
 {
-	CLEANUP_FREE bool *lets = calloc(table->let_count + 1, sizeof(*lets));
-	struct gather g = {table, smt_on, known, events, lets};
+	CLEANUP_FREE bool *lets = calloc(tree->table->let_count + 1, sizeof(*lets));
+	struct gather g = {tree, known, events, lets};
 
 	if (lets)
 		gather_name(&g, name);

@@ -305,12 +305,15 @@ static int count_and_drill(struct live *live, struct err *err)
 /* --- the whole ------------------------------------------------------------------------------- */
 
 /* Whether SMT is on is known now: formulas hang on the events of the branch that holds alone. */
-static void fold_smt(const struct topdown_job *job, const struct topdown_tree *tree)
+static void fold_smt(const struct topdown_job *job, struct live_tree *lt)
 {
-	bool none[NODES_MAX] = {false}, events[TOPDOWN_EVENTS_MAX];
+	const struct topdown_tree *tree = lt->tree;
+	bool none[NODES_MAX] = {false}, events[TOPDOWN_EVENTS_MAX] = {false};
 
-	if (tree->table->node_count <= NODES_MAX && tree->table->event_count <= TOPDOWN_EVENTS_MAX)
-		topdown_events(tree->topdown, none, job->smt && !job->half_core, false, events);
+	topdown_events(tree->topdown, none, job->smt && !job->half_core, false, events);
+	memset(events, 0, sizeof(events));
+	topdown_add_events(tree, "INSTRUCTIONS", NULL, events);
+	lt->cpi_known = memchr(events, true, sizeof(events)) == NULL; /* there is nothing to know */
 }
 
 /* Counts one side. */
@@ -338,7 +341,8 @@ static int count_side(struct topdown_job *job, struct topdown_side *side, int si
 		    lt->tree->table->event_count > TOPDOWN_EVENTS_MAX)
 			r = err_set(err, -E2BIG, "the table of %s is too large",
 				    lt->tree->table->set);
-		fold_smt(job, lt->tree);
+		if (r == 0)
+			fold_smt(job, lt);
 		if (r == 0)
 			r = topdown_target_places(job, lt->tree, &lt->places, err);
 		live->tree_count++;
@@ -352,6 +356,8 @@ static int count_side(struct topdown_job *job, struct topdown_side *side, int si
 		job->exit_status = status ? status : job->exit_status;
 	}
 	for (unsigned t = 0; t < live->tree_count; t++) {
+		if (r == 0 && !live->batched) /* groups that were split, and the like */
+			str_puts(&job->notes, str_text(&live->trees[t].ts.set.notes));
 		topdown_set_fini(&live->trees[t].ts);
 		vec_fini(&live->trees[t].places.places);
 		vec_fini(&live->trees[t].batches);
@@ -419,6 +425,34 @@ static void note_events(struct topdown_job *job, const struct topdown_tree *tree
 	str_fini(&lack);
 }
 
+/* Who else has counters, and whether they can be believed. */
+static void note_machine(struct topdown_job *job)
+{
+	const struct host *host = job->machine->host;
+	struct host_number watchdog = host_nmi_watchdog(host);
+	struct host_text hypervisor = host_hypervisor(host);
+	bool shared = false, refused = false;
+
+	for (unsigned t = 0; t < job->sides[0].tree_count; t++)
+		vec_for_each(&job->sides[0].trees[t].rows, row) {
+			vec_for_each(&row->counts.counts, count)
+				shared |= count->running_ns < count->enabled_ns &&
+					  !job->sides[0].trees[t].pmu.partial;
+			for (size_t i = 0;
+			     row->result.nodes && i < job->sides[0].trees[t].table->node_count; i++)
+				refused |= row->result.nodes[i].value.state == EXPR_INVALID;
+		}
+	if (watchdog.known && watchdog.value == 1 &&
+	    (shared || job->sides[0].runs > MAX(job->options.repeat, 1u)))
+		str_puts(&job->notes, "The NMI watchdog holds one counter: sudo sysctl "
+				      "kernel.nmi_watchdog=0 frees it.\n");
+	if (refused && hypervisor.known && strcmp(hypervisor.value, "none") != 0)
+		str_printf(&job->notes,
+			   "This is a virtual machine (%s): its counters need not be what they are "
+			   "called.\n",
+			   hypervisor.value);
+}
+
 static void note_runs(struct topdown_job *job)
 {
 	const struct topdown_side *side = &job->sides[0];
@@ -436,6 +470,7 @@ static void note_runs(struct topdown_job *job)
 			"Each value is from the counts of %llu runs summed up; +- is the standard "
 			"error between the runs.\n",
 			(unsigned long long)repeats);
+	note_machine(job);
 	if (job->half_core)
 		str_puts(&job->notes,
 			 "SMT is on, and the slots of this core belong to both its threads: what "

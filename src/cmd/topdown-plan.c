@@ -41,7 +41,6 @@ int topdown_make_set(struct live *live, struct live_tree *lt, const struct batch
 	struct count_plan_options how = {.exact = live->batched};
 	bool wanted[TOPDOWN_EVENTS_MAX] = {false}, together[TOPDOWN_EVENTS_MAX] = {false};
 	bool known[NODES_MAX], first = false, here = true;
-	bool smt = live->job->smt && !live->job->half_core;
 	cpu_set_t before;
 	int r = 0;
 
@@ -49,17 +48,18 @@ int topdown_make_set(struct live *live, struct live_tree *lt, const struct batch
 	for (int deeper = 0; deeper < 2; deeper++) {
 		for (size_t i = 0; i < table->node_count; i++)
 			if (batch->nodes[i] && (table->nodes[i].level > 1) == deeper) {
-				topdown_add_events(table, table->nodes[i].name, smt, known, wanted);
+				r |= topdown_add_events(lt->tree, table->nodes[i].name, known,
+							wanted);
 				first |= !deeper;
 			}
 		if (!deeper)
 			memcpy(together, wanted, sizeof(together));
 	}
-	r |= topdown_add_events(table, "CYCLES", smt, known, wanted);
+	r |= topdown_add_events(lt->tree, "CYCLES", known, wanted);
 	if (first || !live->batched)
-		r |= topdown_add_events(table, "SLOTS", smt, known, wanted);
+		r |= topdown_add_events(lt->tree, "SLOTS", known, wanted);
 	if (batch->cpi || !live->batched)
-		r |= topdown_add_events(table, "INSTRUCTIONS", smt, known, wanted);
+		r |= topdown_add_events(lt->tree, "INSTRUCTIONS", known, wanted);
 	topdown_set_fini(&lt->ts);
 	if (r < 0)
 		return err_set(err, -ENOMEM, "out of memory");

@@ -129,12 +129,11 @@ static int add_spread(const struct topdown_job *job, const struct topdown_tree *
 	return 0;
 }
 
-static int count_in(const struct topdown_table *table, const struct topdown_inputs *inputs,
-		    const char *let, bool *events)
+static int count_in(const struct topdown_tree *tree, const char *let, bool *events)
 {
-	memset(events, 0, table->event_count * sizeof(*events));
-	topdown_add_events(table, let, inputs->smt_on, NULL, events);
-	for (size_t i = 0; i < table->event_count; i++)
+	memset(events, 0, tree->table->event_count * sizeof(*events));
+	topdown_add_events(tree, let, NULL, events);
+	for (size_t i = 0; i < tree->table->event_count; i++)
 		if (events[i])
 			return (int)i;
 	return -1;
@@ -151,8 +150,8 @@ static int settle_cpi(const struct topdown_tree *tree, struct topdown_row *row)
 	if (!events)
 		return -ENOMEM;
 	topdown_counts_inputs(&row->counts, &inputs);
-	c = count_in(tree->table, &inputs, "CYCLES", events);
-	i = count_in(tree->table, &inputs, "INSTRUCTIONS", events);
+	c = count_in(tree, "CYCLES", events);
+	i = count_in(tree, "INSTRUCTIONS", events);
 	if (c < 0 || i < 0 || !row->counts.by_run)
 		return 0;
 	section = inputs.section(inputs.ctx, (unsigned[]){(unsigned)c, (unsigned)i}, 2);

@@ -174,11 +174,11 @@ int topdown_csv(struct topdown_job *job, struct str *out);
 /* topdown-explain.c: the formula of a node with its numbers */
 int topdown_explain(struct topdown_job *job, struct err *err);
 /* The events that a node's formula hangs on, other nodes' events left out. Both: 0 or -ENOMEM. */
-int topdown_node_inputs(const struct topdown_table *table, size_t node, bool *events);
+int topdown_node_inputs(const struct topdown_tree *tree, size_t node, bool *events);
 /* Adds the events of a node or a let, and of nodes it hangs on that are not known; these are then.
  */
-int topdown_add_events(const struct topdown_table *table, const char *name, bool smt_on,
-		       bool *known, bool *events);
+int topdown_add_events(const struct topdown_tree *tree, const char *name, bool *known,
+		       bool *events);
 
 /* topdown-locate.c: the recording that finds the code behind the mark */
 struct topdown_record {

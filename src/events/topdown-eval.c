@@ -166,6 +166,17 @@ void topdown_events(struct topdown *t, const bool *nodes, bool smt_on, bool cpi,
 		gather_name(&g, "INSTRUCTIONS");
 }
 
+bool topdown_names(const struct topdown *t, const char *name,
+		   void (*visit)(void *ctx, const char *name), void *ctx)
+{
+	int let = find_let(t->table, name), node = let < 0 ? topdown_node_find(t->table, name) : -1;
+
+	if (let < 0 && node < 0)
+		return false;
+	expr_names(let >= 0 ? t->lets[let] : t->nodes[node], visit, ctx);
+	return true;
+}
+
 /* --- values --------------------------------------------------------------------------------- */
 
 static void eval_node(struct topdown *t, size_t index);

@@ -141,6 +141,10 @@ void topdown_events(struct topdown *topdown, const bool *nodes, bool smt_on, boo
  */
 int topdown_eval(struct topdown *topdown, const struct topdown_inputs *inputs, unsigned max_level,
 		 struct topdown_result *ret);
+/* The names that a node or a let still hangs on after folding; false when there is none of that name.
+ */
+bool topdown_names(const struct topdown *topdown, const char *name,
+		   void (*visit)(void *ctx, const char *name), void *ctx);
 /* Marks again, after errors were changed (repeated runs). */
 void topdown_mark(struct topdown *topdown, struct topdown_result *result, unsigned max_level);
 void topdown_result_fini(struct topdown_result *result);

@@ -120,7 +120,9 @@ TEST(counters_held_by_others_are_no_error)
 {
 	sim_make("skl", SIM_SKL, 6);
 	sim.pmus[0].fake.taken = 1;
+	fake_root_file(&sim.root, "/proc/sys/kernel/nmi_watchdog", "1\n");
 	sim_topdown("--json -- true");
+	EXPECT(printed("kernel.nmi_watchdog=0 frees it"));
 	EXPECT_NEAR(sim_share("retiring"), 0.26, 0.002);
 	EXPECT_STR(sim_value("retiring", "state"), "measured");
 	sim_end();
