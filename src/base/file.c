@@ -146,7 +146,8 @@ int fd_pread_all(int fd, void *data, size_t size, uint64_t offset)
 	return 0;
 }
 
-int file_write_atomic(const char *path, const void *data, size_t size, mode_t mode, struct err *err)
+static int write_renamed(const char *path, const void *data, size_t size, mode_t mode, bool sync,
+			 struct err *err)
 {
 	CLEANUP_FREE char *temp = NULL;
 	CLEANUP_CLOSE int fd = -1;
@@ -158,13 +159,42 @@ int file_write_atomic(const char *path, const void *data, size_t size, mode_t mo
 	if (fd < 0)
 		return err_set(err, -errno, "%s: %s", temp, strerrordesc_np(errno));
 	r = fd_write_all(fd, data, size);
-	if (r == 0 && (fchmod(fd, mode) < 0 || fsync(fd) < 0 || rename(temp, path) < 0))
+	if (r == 0 && (fchmod(fd, mode) < 0 || (sync && fsync(fd) < 0) || rename(temp, path) < 0))
 		r = -errno;
 	if (r < 0) {
 		unlink(temp);
 		return err_set(err, r, "%s: %s", path, strerrordesc_np(-r));
 	}
 	return 0;
+}
+
+int file_write_atomic(const char *path, const void *data, size_t size, mode_t mode, struct err *err)
+{
+	return write_renamed(path, data, size, mode, true, err);
+}
+
+int file_replace(const char *path, const void *data, size_t size, mode_t mode)
+{
+	return write_renamed(path, data, size, mode, false, NULL);
+}
+
+bool cache_dir(char *buf, size_t size)
+{
+	const char *own = getenv("CULPRIT_CACHE"), *base = getenv("XDG_CACHE_HOME");
+	const char *home = getenv("HOME");
+	int n;
+
+	if (own && (own[0] == '\0' || strcmp(own, "off") == 0))
+		return false;
+	if (own)
+		n = snprintf(buf, size, "%s", own);
+	else if (base && base[0] == '/')
+		n = snprintf(buf, size, "%s/culprit", base);
+	else if (home && home[0] == '/' && access(home, W_OK | X_OK) == 0)
+		n = snprintf(buf, size, "%s/.cache/culprit", home);
+	else
+		return false; /* a home that does not exist is not ours to make */
+	return n > 0 && (size_t)n < size;
 }
 
 int dir_make(const char *path, mode_t mode, struct err *err)

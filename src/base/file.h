@@ -1,6 +1,7 @@
 /* Files: whole reads, mappings, complete and atomic writes. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -36,6 +37,15 @@ int fd_pread_all(int fd, void *data, size_t size, uint64_t offset);
 /* Replaces path by the bytes: temporary file beside it, fsync, rename. */
 int file_write_atomic(const char *path, const void *data, size_t size, mode_t mode,
 		      struct err *err);
+/* The same without fsync, for what can be made again: after a crash it may be gone or empty. */
+int file_replace(const char *path, const void *data, size_t size, mode_t mode);
+
+/*
+ * The folder for what can be made again: $CULPRIT_CACHE, $XDG_CACHE_HOME/culprit or
+ * ~/.cache/culprit. False when there is none: CULPRIT_CACHE is empty or "off", or the home does not
+ * exist.
+ */
+bool cache_dir(char *buf, size_t size);
 
 /* mkdir -p. */
 int dir_make(const char *path, mode_t mode, struct err *err);

@@ -6,6 +6,7 @@
 #include "base/util.h"
 #include "cmd/command.h"
 #include "cmd/input.h"
+#include "cmd/names.h"
 #include "cmd/option.h"
 #include "profile/gperftools.h"
 #include "profile/pprof.h"
@@ -17,6 +18,7 @@ struct convert_options {
 	const char *output, *to, *from, *value, *root;
 	const char *comm, *dso, *event;
 	bool annotate, tid, cpu, no_symbols, no_inlines;
+	struct names_options names;
 	uint64_t max_bytes;
 };
 
@@ -188,7 +190,8 @@ static int choose_writer(const struct convert_options *o, const struct writer **
 		       o->output);
 }
 
-static int choose_input(const struct convert_options *o, struct input_options *ret, struct err *err)
+static int choose_input(const struct convert_options *o, struct names_places *places,
+			struct input_options *ret, struct err *err)
 {
 	static const enum input_format formats[] = {INPUT_RECORDING, INPUT_PPROF, INPUT_FOLDED,
 						    INPUT_LEGACY};
@@ -203,6 +206,7 @@ static int choose_input(const struct convert_options *o, struct input_options *r
 		.dso = o->dso,
 		.event = o->event,
 	};
+	names_apply(&o->names, places, &ret->collect.symbols);
 	if (!o->from)
 		return 0;
 	for (size_t i = 0; i < ARRAY_LEN(formats); i++)
@@ -266,6 +270,7 @@ static int deliver(const struct command *self, const char *path, const struct wr
 
 static int convert(const struct command *self, const struct convert_options *o, const char *in)
 {
+	struct names_places places;
 	struct input_options input = {0};
 	struct conversion c = {.options = o, .title = strcmp(in, "-") == 0 ? "standard input" : in};
 	const struct writer *writer;
@@ -280,7 +285,7 @@ static int convert(const struct command *self, const struct convert_options *o, 
 	if (r == 0)
 		r = choose_root(o->root, &c.folded.root, &err);
 	if (r == 0)
-		r = choose_input(o, &input, &err);
+		r = choose_input(o, &places, &input, &err);
 	if (r == 0)
 		r = input_profile(in, &input, &profile, &info, &err);
 	if (r < 0)
@@ -351,6 +356,7 @@ static const struct option_spec convert_specs[] = {
 		 "Keep addresses alone, for a reader that has the objects."),
 	OPT_FLAG(0, "no-inline", struct convert_options, no_inlines,
 		 "Do not look for inlined functions and source lines in debug information."),
+	OPT_NAMES(struct convert_options, names),
 	OPT_HEADING("Folded stacks, flame graphs and gperftools"),
 	OPT_TEXT(0, "value", "TYPE", struct convert_options, value,
 		 "The value to count (samples, cpu, alloc_space ...); the profile's default when "

@@ -50,6 +50,7 @@ static const struct option_spec diff_options[] = {
 		 "192M."),
 	OPT_FLAG(0, "no-demangle", ARGS, input.no_demangle,
 		 "Show C++ and Rust names as they stand in the object."),
+	OPT_NAMES(ARGS, input.names),
 	OPT_HEADING("Output"),
 	OPT_TEXT(0, "flame", "FILE", ARGS, flame,
 		 "Also draw NEW as a flame graph (.svg or .html) in the colours of the change."),

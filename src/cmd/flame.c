@@ -82,6 +82,7 @@ static const struct option_spec flame_options[] = {
 		 "192M."),
 	OPT_FLAG(0, "no-demangle", ARGS, input.no_demangle,
 		 "Show C++ and Rust names as they stand in the object."),
+	OPT_NAMES(ARGS, input.names),
 	OPT_FLAG(0, "no-inline", ARGS, input.no_inlines,
 		 "Do not look for inlined functions and source lines in debug information."),
 	OPT_HEADING("Looks"),

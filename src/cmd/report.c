@@ -76,6 +76,7 @@ static const struct option_spec report_options[] = {
 		 "192M."),
 	OPT_FLAG(0, "no-demangle", ARGS, input.no_demangle,
 		 "Show C++ and Rust names as they stand in the object."),
+	OPT_NAMES(ARGS, input.names),
 	OPT_FLAG(0, "inline", ARGS, inlines,
 		 "Charge inlined functions by themselves, from debug information. By default a row "
 		 "is the "

@@ -55,7 +55,8 @@ static int unknown_event(const struct session *session, const char *event, struc
 static int open_recording(const struct command *self, const struct view_input_options *options,
 			  struct view_input *input, struct err *err)
 {
-	const struct collect_options collect = {
+	struct names_places places;
+	struct collect_options collect = {
 		.tid = options->tid,
 		.cpu = options->cpu,
 		.event = options->event,
@@ -66,6 +67,7 @@ static int open_recording(const struct command *self, const struct view_input_op
 	};
 	int r = session_open(input->path, &input->session, err);
 
+	names_apply(&options->names, &places, &collect.symbols);
 	if (r < 0)
 		return r;
 	input->info.format = INPUT_RECORDING;
@@ -111,6 +113,7 @@ int view_input_open(const struct command *self, const struct view_input_options 
 		    struct view_input *ret, struct err *err)
 {
 	struct view_input input = {.path = options->path};
+	struct names_places places;
 	struct input_options plain = {
 		.max_bytes = options->max_bytes,
 		.collect = {.tid = options->tid,
@@ -120,6 +123,7 @@ int view_input_open(const struct command *self, const struct view_input_options 
 	};
 	int r;
 
+	names_apply(&options->names, &places, &plain.collect.symbols);
 	if (is_recording(input.path)) {
 		r = open_recording(self, options, &input, err);
 		if (r < 0) {

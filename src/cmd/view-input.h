@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "cmd/command.h"
 #include "cmd/input.h"
+#include "cmd/names.h"
 #include "profile/profile.h"
 #include "sample/session.h"
 
@@ -17,6 +18,7 @@ struct view_input_options {
 	const char *event; /* one event of several, or a value type; NULL: the default one */
 	uint64_t max_bytes;
 	bool tid, cpu, no_demangle, no_inlines;
+	struct names_options names;
 };
 
 struct view_input {

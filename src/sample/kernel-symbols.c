@@ -136,24 +136,11 @@ static int cache_key(uint64_t *ret)
 	return 0;
 }
 
-static bool cache_path(char *buf, size_t size)
-{
-	const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-
-	if (base && base[0] == '/')
-		snprintf(buf, size, "%s/culprit", base);
-	else if (home && home[0] == '/' && access(home, W_OK | X_OK) == 0)
-		snprintf(buf, size, "%s/.cache/culprit", home);
-	else
-		return false; /* a home that does not exist is not ours to make */
-	return true;
-}
-
 static int table_open(struct kernel_table *table, struct err *err)
 {
 	CLEANUP_FREE char *text = NULL;
 	char dir[PATH_MAX - 32], path[PATH_MAX];
-	bool cached = cache_path(dir, sizeof(dir));
+	bool cached = cache_dir(dir, sizeof(dir));
 	uint64_t key = 0;
 	size_t size;
 	int r;

@@ -173,6 +173,7 @@ struct dwarf {
 	struct arena *arena;
 	struct dwarf_file *package; /* the .dwp */
 	bool package_tried;
+	bool incomplete; /* a split or supplementary file was not found */
 };
 
 /* dwarf-section.c. file->elf is taken over; dwo: the sections' names end in .dwo. */

@@ -132,8 +132,9 @@ struct dwarf_unit *dwarf_unit_whole(struct dwarf_file *file, struct dwarf_unit *
 			dwarf->package = open_other(dwarf, path, true, NULL);
 		}
 		if (!adopt(file, unit, dwarf->package))
-			(void)adopt(file, unit,
-				    open_named(dwarf, unit->comp_dir, unit->dwo_name, true, NULL));
+			dwarf->incomplete |= !adopt(
+				file, unit,
+				open_named(dwarf, unit->comp_dir, unit->dwo_name, true, NULL));
 	}
 	if (!unit->split_file)
 		return unit;
@@ -186,6 +187,7 @@ struct dwarf_file *dwarf_supplement(struct dwarf_file *file)
 		if (!file->supplement)
 			file->supplement = supplement_by_id(dwarf, &id);
 	}
+	dwarf->incomplete |= !file->supplement;
 	elf_bytes_fini(&bytes);
 	return file->supplement;
 }

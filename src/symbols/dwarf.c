@@ -167,6 +167,11 @@ static void set_row(struct dwarf *dwarf, struct dwarf_lines *lines, const char *
 	frame->column = row->file_column & 0xfff;
 }
 
+bool dwarf_incomplete(const struct dwarf *dwarf)
+{
+	return dwarf->incomplete;
+}
+
 int dwarf_inlines(struct dwarf *dwarf, uint64_t address, struct inline_frame *frames, size_t max)
 {
 	struct dwarf_unit *unit = unit_of(dwarf, address), *whole;

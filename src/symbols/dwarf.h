@@ -40,5 +40,8 @@ int dwarf_new(const struct dwarf_options *options, struct elf_file *elf, struct 
 	      struct dwarf **ret);
 void dwarf_free(struct dwarf *dwarf);
 
+/* A file that the debug information refers to was not found: answers may lack names. */
+bool dwarf_incomplete(const struct dwarf *dwarf);
+
 /* As module_inlines(), for a virtual address. */
 int dwarf_inlines(struct dwarf *dwarf, uint64_t address, struct inline_frame *frames, size_t max);

@@ -55,22 +55,61 @@ static int open_dwarf(struct module *module)
 	    !open_debug(module, &elf, &path, &module->dwarf_bias))
 		return 0;
 	options.path = arena_strndup(&module->inline_texts, path, strlen(path));
+	if (module->names && options.path)
+		name_cache_source(module->names, options.path);
 	free(path);
 	return dwarf_new(&options, &elf, &module->inline_texts, &module->dwarf);
 }
 
-int module_inlines(struct module *module, uint64_t address, struct inline_frame *frames, size_t max)
+static uint64_t first_loaded(const struct module *module)
+{
+	for (uint32_t i = 0; i < module->segments.nsegments; i++)
+		if (module->segments.segments[i].type == PT_LOAD)
+			return module->segments.segments[i].vaddr;
+	return 0;
+}
+
+static void open_names(struct module *module)
+{
+	const struct symbols *owner = module->owner;
+
+	module->names_tried = true;
+	if (module->kind == MODULE_ELF && module->file && !owner->no_demangle)
+		module->names =
+			name_cache_open(owner->cache_dir, &module->build_id, first_loaded(module));
+}
+
+static int find_inlines(struct module *module, uint64_t address, struct inline_frame *frames,
+			size_t max)
 {
 	int r = 0;
+
+	if (!module->dwarf_tried)
+		r = open_dwarf(module);
+	if (r == 0 && module->dwarf)
+		r = dwarf_inlines(module->dwarf, address - module->dwarf_bias, frames, max);
+	/* An answer that fills its place may have been longer; one without all files may get
+	 * better. */
+	if (r >= 0 && (size_t)r < max && module->names && module->dwarf &&
+	    !dwarf_incomplete(module->dwarf))
+		name_cache_add(module->names, address, frames, (size_t)r);
+	return r;
+}
+
+int module_inlines(struct module *module, uint64_t address, struct inline_frame *frames, size_t max)
+{
+	int r = -ENOENT;
 
 	if (module->segments.nsegments > 0 &&
 	    !elf_offset_to_vaddr(&module->segments, address, &address))
 		return 0;
 	pthread_mutex_lock(&module->inline_lock);
-	if (!module->dwarf_tried)
-		r = open_dwarf(module);
-	if (r == 0 && module->dwarf)
-		r = dwarf_inlines(module->dwarf, address - module->dwarf_bias, frames, max);
+	if (!module->names_tried)
+		open_names(module);
+	if (module->names)
+		r = name_cache_find(module->names, address, frames, max);
+	if (r == -ENOENT)
+		r = find_inlines(module, address, frames, max);
 	pthread_mutex_unlock(&module->inline_lock);
 	return r;
 }
@@ -78,6 +117,8 @@ int module_inlines(struct module *module, uint64_t address, struct inline_frame 
 void module_release_inlines(struct module *module)
 {
 	pthread_mutex_lock(&module->inline_lock);
+	if (module->names)
+		name_cache_save(module->names);
 	dwarf_free(module->dwarf);
 	module->dwarf = NULL;
 	module->dwarf_tried = false;

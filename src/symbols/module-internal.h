@@ -9,6 +9,7 @@
 #include "base/vec.h"
 #include "symbols/elf-file-internal.h"
 #include "symbols/locate-internal.h"
+#include "symbols/name-cache-internal.h"
 #include "symbols/symtab-internal.h"
 
 struct module {
@@ -26,6 +27,9 @@ struct module {
 	uint64_t dwarf_bias;         /* from its addresses to the object's */
 	struct arena inline_texts;
 	bool dwarf_tried;
+	struct build_id build_id; /* of the file */
+	struct name_cache *names; /* NULL: none, or not opened */
+	bool names_tried;
 };
 
 struct key {
@@ -39,6 +43,7 @@ struct symbols {
 	char *root, *home;
 	char **dirs;
 	bool no_demangle;
+	char *cache_dir;
 	VEC(struct module *) modules;
 	VEC(struct key) keys;
 	struct hash_index index; /* of keys */

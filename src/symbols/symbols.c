@@ -33,6 +33,7 @@ static void module_free(struct module *module)
 	if (!module)
 		return;
 	module_release_inlines(module);
+	name_cache_free(module->names);
 	arena_fini(&module->inline_texts);
 	pthread_mutex_destroy(&module->inline_lock);
 	symtab_fini(&module->tab);
@@ -59,6 +60,7 @@ void symbols_free(struct symbols *symbols)
 	free(symbols->dirs);
 	free(symbols->root);
 	free(symbols->home);
+	free(symbols->cache_dir);
 	pthread_mutex_destroy(&symbols->lock);
 	free(symbols);
 }
@@ -92,6 +94,8 @@ int symbols_new(const struct symbols_options *options, struct symbols **ret)
 	symbols->root = strdup(options && options->root ? options->root : "");
 	symbols->home = strdup(home ? home : "");
 	symbols->dirs = calloc(n + 1, sizeof(*symbols->dirs));
+	if (options && options->cache_dir)
+		symbols->cache_dir = strdup(options->cache_dir);
 	if (!symbols->root || !symbols->home || !symbols->dirs) {
 		symbols_free(symbols);
 		return -ENOMEM;
@@ -231,6 +235,7 @@ static int load_elf(const struct symbols *symbols, const struct module_ref *ref,
 			     (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
 			     (unsigned long long)st.st_mtime) < 0)
 			module->identity = NULL;
+		(void)elf_build_id(&elf, &module->build_id);
 		r = load_opened_elf(symbols, module, &elf);
 		elf_close(&elf);
 	} else if (r != -ENOMEM) {

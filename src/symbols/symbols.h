@@ -28,6 +28,7 @@ struct symbols_options {
 	const char *root; /* prefix of every path that is opened; NULL or "": none */
 	const char *const
 		*debug_dirs; /* NULL-terminated; NULL: /usr/lib/debug and ~/.debug (perf's cache) */
+	const char *cache_dir; /* where names found in debug information are kept; NULL: nowhere */
 	bool no_demangle;
 };
 

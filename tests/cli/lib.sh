@@ -13,6 +13,7 @@ TAP_COUNT=0
 TAP_FAILED=0
 TEST_TMP=$(mktemp -d "${TMPDIR:-/tmp}/culprit-test.XXXXXX")
 cd "$TEST_TMP" || exit 99
+export CULPRIT_CACHE=$TEST_TMP/.cache
 trap 'status=$?; cd /; rm -rf "$TEST_TMP"; exit $status' EXIT
 trap 'exit 130' INT TERM
 

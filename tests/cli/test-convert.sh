@@ -187,6 +187,7 @@ else
 	check "--root pid and --root tid" bash -c "'$CULPRIT' convert '$dir/sleep.data' --to folded --root tid | grep -qE '^(sleep|perf-exec)-[0-9]+/[0-9]+;'"
 	check "--tid and --cpu are labels" bash -c "'$CULPRIT' convert '$dir/sleep.data' --tid --cpu --to pprof-raw | grep -qa tid"
 	check "--no-inline" bash -c "'$CULPRIT' convert '$dir/sleep.data' --no-inline --to folded | grep -q ' [0-9]'"
+	check "--no-cache" bash -c "'$CULPRIT' convert '$dir/sleep.data' --no-cache --to folded | grep -q ' [0-9]'"
 	check "--no-symbols leaves objects" bash -c "'$CULPRIT' convert '$dir/sleep.data' --no-symbols --to folded | grep -q '\[kernel\|\[libc\|\[ld'"
 	check "--comm, --dso and --event let all pass" bash -c "'$CULPRIT' convert '$dir/sleep.data' --comm '*' --dso '*' --event '*' --to folded --value samples | cmp - rec.folded"
 	check "--comm keeps what it names" bash -c "! '$CULPRIT' convert '$dir/sleep.data' --comm 'nobody' --to folded 2>/dev/null | grep -q ."

@@ -47,6 +47,7 @@ check_match "a C++ name is taken as it is" '^100.00% .*cxx11' report -i cxx.fold
 check "--header" report -i stacks.folded --header
 check "--inline" report -i stacks.folded --inline
 check "--no-demangle" report -i stacks.folded --no-demangle
+check "--no-cache" report -i stacks.folded --no-cache
 check_fails "--max-size limits pipes" 'max-size' sh -c 'cat stacks.folded stacks.folded | "$CULPRIT" report -i - --max-size 16'
 check_fails "--event that is not there" "no value type 'cycles'; there is: samples" report -i stacks.folded --event cycles
 check "--event" report -i stacks.folded --event samples
@@ -117,6 +118,20 @@ if have perf && perf record -q -F 999 -g -o perf.data -- sh -c 'i=0; while [ $i 
 		ok "rows above 1 % agree with perf report ($(wc -l < peer) rows)"
 	else
 		not_ok "rows above 1 % agree with perf report" "$wrong"
+	fi
+	report -i perf.data --inline --no-cache >uncached.out 2>uncached.err
+	[ -d "$CULPRIT_CACHE/names" ] && not_ok "--no-cache writes nothing" || ok "--no-cache writes nothing"
+	report -i perf.data --inline >first.out 2>first.err
+	for damaged in "$CULPRIT_CACHE"/names/*; do
+		[ -f "$damaged" ] && cp "$damaged" kept-names && report -i perf.data --inline >second.out 2>/dev/null && break
+	done
+	if [ -f kept-names ]; then
+		head -c 1000 kept-names >"$damaged"
+		report -i perf.data --inline >third.out 2>/dev/null
+		check "names from the cache are those from debug information" cmp uncached.out second.out
+		check "a damaged cache changes nothing" cmp uncached.out third.out
+	else
+		skip "names from the cache" "nothing that was sampled has debug information and a build id"
 	fi
 	# The data section's place and size stand at byte 40 of the header.
 	read -r offset size < <(od -An -t u8 -j 40 -N 16 perf.data)
