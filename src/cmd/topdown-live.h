@@ -38,11 +38,12 @@ struct live {
 	int signals;
 };
 
-/* What is counted first: what was asked for, else levels 1 and 2 when they fit at once or cannot
- * be had by running again, else level 1. */
+/* What is counted first: what was asked for, else levels 1 and 2 when they fit at once, else
+ * level 1.
+ */
 int topdown_first_batches(struct live *live, struct live_tree *lt, struct err *err);
 /* The children of the mark that no run has counted yet, and what lies below them as long as all of
- * it fits at once. *ret_any: there are some. */
+ * it fits at once; without a mark, what thresholds of level 1 hang on. *ret_any: there are some. */
 int topdown_next_batches(struct live *live, struct live_tree *lt, bool *ret_any, struct err *err);
 /* Plans the events of these nodes; *ret_fits: all count all the time, in one run. */
 int topdown_make_set(struct live *live, struct live_tree *lt, const struct batch *batch,

@@ -160,26 +160,81 @@ static int make_batches(struct live *live, struct live_tree *lt, const bool *nod
 	return r;
 }
 
+/* The nodes that the thresholds of these hang on too ("or Heavy_Operations over 10%"). */
+static bool add_or_nodes(const struct topdown_table *table, bool *nodes)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < table->node_count; i++) {
+		int other = nodes[i] ? table->nodes[i].or_node : -1;
+
+		any |= other >= 0 && !nodes[other];
+		if (other >= 0)
+			nodes[other] = true;
+	}
+	return any;
+}
+
+static void level_nodes(const struct topdown_table *table, unsigned level, bool *nodes)
+{
+	for (size_t i = 0; i < table->node_count; i++)
+		nodes[i] = table->nodes[i].level <= level;
+}
+
+static int fits_at_once(struct live *live, struct live_tree *lt, const bool *nodes, bool *ret_fits,
+			struct err *err)
+{
+	struct batch batch = {.cpi = false};
+
+	memcpy(batch.nodes, nodes, sizeof(batch.nodes));
+	return topdown_make_set(live, lt, &batch, ret_fits, err);
+}
+
+/* The deepest of: levels 1 and 2, level 1 with what its thresholds hang on, level 1. */
+static int nodes_that_fit(struct live *live, struct live_tree *lt, bool *nodes, struct err *err)
+{
+	const struct topdown_table *table = lt->tree->table;
+	bool fits = false;
+	int r;
+
+	level_nodes(table, MIN(2u, topdown_max_level(live->job, table)), nodes);
+	add_or_nodes(table, nodes);
+	r = fits_at_once(live, lt, nodes, &fits, err);
+	if (r < 0 || fits)
+		return r;
+	level_nodes(table, 1, nodes);
+	if (add_or_nodes(table, nodes))
+		r = fits_at_once(live, lt, nodes, &fits, err);
+	if (r == 0 && !fits)
+		level_nodes(table, 1, nodes);
+	return r;
+}
+
 int topdown_first_batches(struct live *live, struct live_tree *lt, struct err *err)
 {
 	const struct topdown_options *o = &live->job->options;
 	const struct topdown_table *table = lt->tree->table;
-	unsigned level = o->all ? 99 : o->level && !live->drills ? (unsigned)MIN(o->level, 99u) : 2;
-	bool nodes[NODES_MAX] = {false}, fits = true;
+	bool asked = o->all || o->level || o->explain || o->nodes || o->no_multiplex;
+	bool nodes[NODES_MAX] = {false}, more[NODES_MAX], fits = false;
 	int r = 0;
 
-	level = MIN(level, topdown_max_level(live->job, table));
-	for (size_t i = 0; i < table->node_count; i++)
-		nodes[i] = lt->tree->chosen ? lt->tree->chosen[i] : table->nodes[i].level <= level;
-	if (o->explain && topdown_node_find(table, o->explain) >= 0)
-		nodes[topdown_node_find(table, o->explain)] = true;
-	if (live->drills) {
-		struct batch both = {.cpi = false};
-
-		memcpy(both.nodes, nodes, sizeof(nodes));
-		r = topdown_make_set(live, lt, &both, &fits, err);
-		for (size_t i = 0; i < table->node_count && !fits; i++)
-			nodes[i] = table->nodes[i].level == 1;
+	if (live->drills || !asked) {
+		r = nodes_that_fit(live, lt, nodes, err);
+	} else {
+		level_nodes(table,
+			    o->all     ? 99
+			    : o->level ? topdown_max_level(live->job, table)
+				       : 2,
+			    nodes);
+		for (size_t i = 0; lt->tree->chosen && i < table->node_count; i++)
+			nodes[i] = lt->tree->chosen[i];
+		if (o->explain && topdown_node_find(table, o->explain) >= 0)
+			nodes[topdown_node_find(table, o->explain)] = true;
+		memcpy(more, nodes, sizeof(more));
+		if (add_or_nodes(table, more))
+			r = fits_at_once(live, lt, more, &fits, err);
+		if (fits || live->batched)
+			memcpy(nodes, more, sizeof(nodes));
 	}
 	memcpy(lt->counted, nodes, sizeof(nodes));
 	if (r == 0)
@@ -189,38 +244,62 @@ int topdown_first_batches(struct live *live, struct live_tree *lt, struct err *e
 	return r;
 }
 
-int topdown_next_batches(struct live *live, struct live_tree *lt, bool *ret_any, struct err *err)
+/* What lies below the mark; without one, what the thresholds of level 1 hang on too. */
+static bool wanted_next(const struct live *live, const struct live_tree *lt, bool *nodes)
 {
 	const struct topdown_result *result = &lt->tree->rows.data[0].result;
 	const struct topdown_table *table = lt->tree->table;
 	unsigned deepest = topdown_max_level(live->job, table);
-	bool nodes[NODES_MAX] = {false}, any = false, grows = true, fits;
-	struct batch more = {.cpi = false};
-	int r = 0;
+	bool any = false;
 
-	lt->batches.len = 0;
+	if (result->bottleneck < 0) {
+		level_nodes(table, 1, nodes);
+		add_or_nodes(table, nodes);
+	}
 	for (size_t i = 0; i < table->node_count; i++) {
-		nodes[i] = result->bottleneck >= 0 &&
-			   table->nodes[i].parent == result->bottleneck && !lt->counted[i] &&
-			   table->nodes[i].level <= deepest;
+		if (result->bottleneck >= 0)
+			nodes[i] = table->nodes[i].parent == result->bottleneck &&
+				   table->nodes[i].level <= deepest;
+		nodes[i] = nodes[i] && !lt->counted[i];
 		any |= nodes[i];
 	}
-	if (!any)
-		return 0;
+	return any;
+}
+
+/* Goes on downwards as long as all of it fits at once. */
+static int grow_down(struct live *live, struct live_tree *lt, bool *nodes, struct err *err)
+{
+	const struct topdown_table *table = lt->tree->table;
+	unsigned deepest = topdown_max_level(live->job, table);
+	bool more[NODES_MAX], grows = true, fits = false;
+	int r = 0;
+
 	while (r == 0 && grows) {
 		grows = false;
-		memcpy(more.nodes, nodes, sizeof(nodes));
+		memcpy(more, nodes, sizeof(more));
 		for (size_t i = 0; i < table->node_count; i++)
 			if (!nodes[i] && table->nodes[i].parent >= 0 &&
 			    nodes[table->nodes[i].parent] && table->nodes[i].level <= deepest)
-				more.nodes[i] = grows = true;
+				more[i] = grows = true;
 		if (grows)
-			r = topdown_make_set(live, lt, &more, &fits, err);
+			r = fits_at_once(live, lt, more, &fits, err);
 		grows = grows && fits;
 		if (r == 0 && grows)
-			memcpy(nodes, more.nodes, sizeof(nodes));
+			memcpy(nodes, more, sizeof(more));
 	}
-	for (size_t i = 0; i < table->node_count; i++)
+	return r;
+}
+
+int topdown_next_batches(struct live *live, struct live_tree *lt, bool *ret_any, struct err *err)
+{
+	bool nodes[NODES_MAX] = {false};
+	int r;
+
+	lt->batches.len = 0;
+	if (!wanted_next(live, lt, nodes))
+		return 0;
+	r = grow_down(live, lt, nodes, err);
+	for (size_t i = 0; i < lt->tree->table->node_count; i++)
 		lt->counted[i] |= nodes[i];
 	*ret_any = true;
 	return r < 0 ? r : make_batches(live, lt, nodes, err);

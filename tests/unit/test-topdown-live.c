@@ -116,6 +116,41 @@ TEST(level_one_in_several_runs)
 	sim_end();
 }
 
+/* Retiring below its threshold, heavy operations over theirs: known only by counting these too. */
+TEST(thresholds_that_hang_on_deeper_nodes)
+{
+	sim_make("skl", SIM_SKL, 6);
+	sim_truth(0, 0x2c2, 2.6);
+	sim_truth(0, 0x4c2, 0.06);
+	sim_truth(0, 0x10e, 2.8);
+	sim_truth(0, 0x10d, 0.05);
+	sim_truth(0, 0x19c, 0.4);
+	sim_truth(0, 0xc0, 1.5);
+	sim_topdown("-- true");
+	EXPECT(printed("Retiring                           65.0%"));
+	EXPECT(printed("Retiring dominates"));
+	EXPECT(!strstr(str_text(&sim.out), "No bottleneck"));
+	sim_end();
+	sim_make("skl", SIM_SKL, 12);
+	sim_topdown("-a -d 5ms -l 1 --json");
+	EXPECT_STR(sim_value("backend_bound", "bottleneck"), "true");
+	sim_end();
+}
+
+/* Processes and the machine are not counted again: level 1 alone rather than everything in turns.
+ */
+TEST(what_cannot_be_run_again_is_measured)
+{
+	sim_make("skl", SIM_SKL, 7);
+	sim_topdown("-a -d 20ms --json");
+	EXPECT_STR(sim_value("backend_bound", "state"), "measured");
+	EXPECT_STR(sim_value("memory_bound", "state"), "not_counted");
+	sim_topdown("-a -d 20ms -l 2 --json");
+	EXPECT(strcmp(sim_value("memory_bound", "state"), "not_counted") != 0);
+	EXPECT(strcmp(sim_value("memory_bound", "state"), "measured") != 0);
+	sim_end();
+}
+
 TEST(counters_held_by_others_are_no_error)
 {
 	sim_make("skl", SIM_SKL, 6);
@@ -151,7 +186,7 @@ TEST(two_kinds_of_cores_have_two_trees)
 /* A thread sees one of the two threads that share the slots of its core. */
 TEST(half_a_core_is_never_marked)
 {
-	sim_make("skl", SIM_SKL, 7);
+	sim_make("skl", SIM_SKL, 20);
 	fake_root_file(&sim.root, "/sys/devices/system/cpu/smt/active", "1\n");
 	sim_topdown("-- true");
 	EXPECT(printed("weak: Frontend_Bound"));
@@ -159,7 +194,6 @@ TEST(half_a_core_is_never_marked)
 	EXPECT(printed("No bottleneck is marked"));
 	EXPECT(printed("-a --per-core, counts both"));
 	/* Both threads: each counts the core's cycles, the sum halved are the core's. */
-	sim.pmus[0].fake.counters = 100; /* the CPUs share them here */
 	sim_truth(0, 0x20003c, 1);
 	sim_truth(0, 0x20010d, 0.11);
 	sim_truth(0, 0x19c, 0.32);

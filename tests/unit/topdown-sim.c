@@ -154,6 +154,8 @@ static int sim_open(void *ctx, const struct perf_event_attr *attr, pid_t pid, in
 	}
 	if (own.enable_on_exec)
 		own.disabled = 0;
+	/* One CPU's for a thread; four CPUs' when they are counted themselves. */
+	pmu->fake.counters = pmu->counters * (cpu >= 0 ? 4 : 1);
 	sim.last = *attr;
 	sim.opening = true; /* the kernel's check of a group is not about where the thread is */
 	fd = fake_ops.open(&pmu->fake, &own, pid, cpu, leader, flags);
@@ -290,6 +292,7 @@ void sim_add_pmu(const char *name, unsigned type, const char *cpu, unsigned coun
 	pmu->fake.rate = fake_rate;
 	pmu->fake.schedulable = schedulable;
 	pmu->type = type;
+	pmu->counters = counters;
 	pmu->atom = strstr(name, "atom") != NULL;
 	sim.pmu_count++;
 	snprintf(path, sizeof(path), DEVICES "/%s/type", name);

@@ -21,7 +21,7 @@
 
 struct sim_pmu {
 	struct fake_pmu fake;
-	unsigned type;
+	unsigned type, counters; /* counters: of one CPU */
 	bool atom;
 	struct {
 		uint64_t config;
