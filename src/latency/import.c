@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "latency/analysis.h"
 #include "latency/import-internal.h"
+#include "latency/trace-dat.h"
 #include "latency/trace-text.h"
 
 /* How far into a file the first line of a trace is looked for: headers and messages come before it.
@@ -292,6 +293,8 @@ static int read_trace(const struct trace_source *source, struct latency_run *run
 		      struct latency_sink *sink, struct err *err)
 {
 	struct trace_text_stats stats;
+	if (!source->text)
+		return MIN(trace_dat_parse(source->data, source->size, sink, err), 0);
 	int r = trace_text_read(source->text, source->size, sink, &stats);
 	return r < 0 ? r : trace_notes(run, &stats);
 }
@@ -341,6 +344,11 @@ static int import_any(const char *text, size_t size, const char *name,
 		      const struct latency_import_options *options, struct latency_run *run,
 		      struct err *err)
 {
+	static const char trace_dat_magic[] = "\x17\x08\x44tracing";
+	const size_t magic = sizeof(trace_dat_magic) - 1;
+	if (size >= magic && memcmp(text, trace_dat_magic, magic) == 0)
+		return import_trace(&(struct trace_source){.data = text, .size = size}, name,
+				    options, run, err);
 	if (is_json(text, size))
 		return import_rt_tests_json(text, size, name, run, err);
 	if (holds_trace(text, size))

@@ -12,6 +12,7 @@
 #include "latency/analysis.h"
 #include "latency/import.h"
 #include "latency/trace-text.h"
+#include "trace-builder.h"
 
 static const struct latency_import_options defaults = {.keep = 1};
 
@@ -294,6 +295,22 @@ TEST(case_30_and_31_own_traces)
 		EXPECT_SERIES(&cpu_of(&run, 0)->inner, 1, 4053000, 4053000);
 		latency_run_fini(&run);
 	}
+}
+
+TEST(trace_dat_is_a_trace_like_any_other)
+{
+	struct latency_run run;
+	struct err err = {0};
+	struct str file = {0};
+	trace_dat_build('7', "zstd", false, &file);
+	ASSERT(str_status(&file) == 0);
+	ASSERT(latency_import_bytes(file.data, file.len, "a.dat", &defaults, &run, &err) == 0);
+	EXPECT_INT(run.tool, LATENCY_TIMERLAT);
+	EXPECT(run.cpus.len > 0 && run.sources.len > 0);
+	latency_run_fini(&run);
+	EXPECT(latency_import_bytes(file.data, file.len / 2, "half.dat", &defaults, &run, &err) < 0);
+	EXPECT(strstr(err.text, "half.dat") && strstr(err.text, "byte"));
+	str_fini(&file);
 }
 
 /* ---- rtla ---- */
