@@ -62,7 +62,7 @@ static struct expr_value sum_of_events(const struct stat_job *job, const struct 
 	for (size_t k = 0; k < leaf->count; k++) {
 		unsigned event = stat_leaf_event(job, metric, leaf, (unsigned)k);
 		struct expr_value part =
-			of_value(&values[event], job->set.events.data[event].scale, leaf->name);
+			of_value(&values[event], job->set.events.data[event].scale, job->set.events.data[event].name);
 
 		/* On a machine with two kinds of core a thread may never run on one of them. */
 		if (!expr_has_number(&part) && job->set.events.data[event].partial &&

@@ -255,6 +255,13 @@ void count_session_close(struct count_session *s)
 	for (unsigned p = 0; s->fds && p < s->place_count; p++)
 		for (unsigned g = 0; g < s->group_count; g++)
 			close_group_on(s, g, p);
+	count_session_leave(s);
+}
+
+void count_session_leave(struct count_session *s)
+{
+	if (!s)
+		return;
 	for (unsigned i = 0; s->rows && i < s->row_count * s->group_count; i++) {
 		free(s->rows[i].sum);
 		free(s->rows[i].slices);

@@ -55,6 +55,8 @@ int count_session_open(struct count_set *set, const struct counter_ops *ops, voi
 		       const struct count_session_options *options, struct count_session **ret,
 		       struct err *err);
 void count_session_close(struct count_session *session);
+/* The same, but the descriptors stay open until the process ends, which is about to. */
+void count_session_leave(struct count_session *session);
 
 int count_session_enable(struct count_session *session);
 int count_session_disable(struct count_session *session);

@@ -201,13 +201,13 @@ int resolve_tracepoint(const struct parser *p, const struct name_text *name)
 	if (!strpbrk(name->name, "*?[")) {
 		char mount[256];
 
-		r = host_tracefs(event_env_host(p->env), mount, sizeof(mount), &why);
-		if (r == 0 &&
-		    tracepoint_id(event_env_host(p->env), system, colon + 1, &add.id, NULL) < 0)
-			return -ENOENT;
 		add.has_id = true;
+		r = tracepoint_id(event_env_host(p->env), system, colon + 1, &add.id, NULL);
 		if (r == 0)
 			return add_tracepoint(&add, system, colon + 1);
+		r = host_tracefs(event_env_host(p->env), mount, sizeof(mount), &why);
+		if (r == 0) /* it can be read, and has no such tracepoint */
+			return -ENOENT;
 	} else {
 		r = tracepoints_each(event_env_host(p->env), system, colon + 1, add_tracepoint,
 				     &add, &why);
