@@ -16,11 +16,14 @@ extern const struct command command_diff;
 extern const struct command command_doctor;
 extern const struct command command_flame;
 extern const struct command command_help;
+extern const struct command command_hwnoise;
 extern const struct command command_latency;
 extern const struct command command_list;
+extern const struct command command_osnoise;
 extern const struct command command_record;
 extern const struct command command_report;
 extern const struct command command_stat;
+extern const struct command command_timerlat;
 extern const struct command command_topdown;
 extern const struct command command_version;
 
@@ -39,6 +42,9 @@ const struct command *const commands[] = {
 	&command_diff,
 	&command_convert,
 	/* When was it late, and who was in the way? */
+	&command_timerlat,
+	&command_osnoise,
+	&command_hwnoise,
 	&command_cyclic,
 	&command_latency,
 	/* About culprit itself. */

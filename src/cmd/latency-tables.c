@@ -18,7 +18,7 @@
 #include "view/text.h"
 
 #define HEAD_WIDTH    100
-#define CULPRITS_TEXT 30
+#define CULPRITS_TEXT 20
 #define VERDICTS_TEXT 4
 
 struct latency_view latency_view_of(const struct latency_run *run)
@@ -134,6 +134,8 @@ static void put_span(const char *what, uint64_t ns, struct str *line)
 	str_printf(line, "%s%s ", line->len ? ", " : "", what);
 	if (ns >= NSEC_PER_SEC)
 		str_printf(line, "%.1f s", (double)ns / 1e9);
+	else if (ns >= 10 * NSEC_PER_MSEC && ns % NSEC_PER_MSEC)
+		str_printf(line, "%.1f ms", (double)ns / 1e6);
 	else
 		str_printf(line, "%.*f us", ns % 1000 ? 3 : 0, (double)ns / 1e3);
 }

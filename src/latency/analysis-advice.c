@@ -52,10 +52,8 @@ static void cpus_of(const struct advice_context *context, struct words *words)
 static bool is_virtual(const struct latency_run *run)
 {
 	vec_for_each(&run->conditions, condition) {
-		const char *value = strtab_text(&run->names, condition->value);
-
-		if (strcmp(strtab_text(&run->names, condition->name), "hypervisor") == 0)
-			return strcmp(value, "none") != 0;
+		if (strcmp(strtab_text(&run->names, condition->name), "virtual machine") == 0)
+			return true;
 	}
 	return false;
 }

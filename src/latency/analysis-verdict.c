@@ -88,6 +88,10 @@ uint32_t analysis_interrupted_function(const struct latency_run *run,
 
 	while (i < verdict->stack_count && !is_entry(strtab_text(&run->names, verdict->stack[i])))
 		i++;
+	/* some sources tell the stack of what was interrupted alone */
+	if (i == verdict->stack_count && i > 0 &&
+	    !strstr(strtab_text(&run->names, verdict->stack[0]), "timer"))
+		i = 0;
 	while (i < verdict->stack_count && is_entry(strtab_text(&run->names, verdict->stack[i])))
 		i++;
 	while (i + 1 < verdict->stack_count &&

@@ -261,7 +261,8 @@ static int add_part(struct analysis_cpu *cpu, const struct interruption *in)
 	return cpu->parts.len < PARTS_MAX ? vec_push(&cpu->parts, part) : 0;
 }
 
-static int in_the_way(struct analysis_cpu *cpu, const struct interruption *in)
+/* own: the interrupt ran no timer but ours. */
+static int in_the_way(struct analysis_cpu *cpu, const struct interruption *in, bool own)
 {
 	if (is_timer(cpu, in)) {
 		cpu->has_timer = true;
@@ -269,7 +270,7 @@ static int in_the_way(struct analysis_cpu *cpu, const struct interruption *in)
 		cpu->timer_ns = in->duration_ns;
 		if (in->start_ns == LATENCY_UNKNOWN_NS)
 			cpu->has_time = false; /* no delay can be told */
-		return 0;
+		return own;
 	}
 	/* ended before the sample, recorded after it */
 	if (cpu->has_time && in->start_ns != LATENCY_UNKNOWN_NS &&
@@ -290,6 +291,13 @@ static int in_the_way(struct analysis_cpu *cpu, const struct interruption *in)
 		return 0;
 	}
 	return add_part(cpu, in);
+}
+
+/* Functions of the timers that wake measured threads: the tracer's, and that of a sleep. */
+static bool runs_ours(const char *function)
+{
+	return !function || !*function || strcmp(function, "hrtimer_wakeup") == 0 ||
+	       strcmp(function, "timerlat_irq") == 0;
 }
 
 static int take_noise(struct latency_analysis *analysis, struct analysis_cpu *cpu,
@@ -317,10 +325,11 @@ static int take_noise(struct latency_analysis *analysis, struct analysis_cpu *cp
 	if (in.start_ns != LATENCY_UNKNOWN_NS)
 		in.end_ns = MAX(in.start_ns + in.duration_ns, (int64_t)record->time_ns);
 	if (cpu->state == WAIT_THREAD)
-		return in_the_way(cpu, &in);
+		return in_the_way(cpu, &in, runs_ours(record->noise.function));
 	if ((in.class == NOISE_IRQ || in.class == NOISE_NMI) && in.start_ns != LATENCY_UNKNOWN_NS)
 		remember(cpu, &in);
-	return 0;
+	/* while nobody waits, threads and softirqs are in nobody's way */
+	return in.class >= NOISE_SOFTIRQ && cpu->state == WAIT_IRQ;
 }
 
 static int take_stack(struct latency_analysis *analysis, struct analysis_cpu *cpu,
@@ -433,6 +442,31 @@ static int move_verdicts(struct latency_run *run, struct kept *kept)
 	return 0;
 }
 
+/* A wake-up whose thread did not come any more: its interrupt can be told. */
+static int close_open(struct latency_analysis *analysis, struct analysis_cpu *cpu)
+{
+	int r = 0;
+
+	if (cpu->state == WAIT_THREAD &&
+	    analysis_over_limit(analysis->run, LATENCY_IRQ, cpu->latency_ns))
+		r = analysis_close(analysis, cpu, LATENCY_IRQ, cpu->latency_ns);
+	cpu->state = WAIT_IRQ;
+	return r;
+}
+
+int latency_analysis_break(struct latency_analysis *analysis)
+{
+	vec_for_each(&analysis->cpus, slot) {
+		int r = *slot ? close_open(analysis, *slot) : 0;
+
+		if (r < 0)
+			return r;
+		if (*slot)
+			forget(*slot);
+	}
+	return 0;
+}
+
 int latency_analysis_finish(struct latency_analysis *analysis)
 {
 	const struct cpuset *free_cpus = analysis->has_free_cpus ? &analysis->free_cpus : NULL;
@@ -444,12 +478,9 @@ int latency_analysis_finish(struct latency_analysis *analysis)
 
 		if (!cpu)
 			continue;
-		if (cpu->state == WAIT_THREAD &&
-		    analysis_over_limit(run, LATENCY_IRQ, cpu->latency_ns))
-			r = analysis_close(analysis, cpu, LATENCY_IRQ, cpu->latency_ns);
+		r = close_open(analysis, cpu);
 		if (r < 0)
 			return r;
-		cpu->state = WAIT_IRQ;
 		for (unsigned i = 0; i < cpu->kept.verdicts.len && r == 0; i++)
 			r = analysis_conclude(run, &analysis->clock, free_cpus,
 					      &cpu->kept.verdicts.data[i]);

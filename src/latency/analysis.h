@@ -61,8 +61,12 @@ struct latency_analysis;
 int latency_analysis_new(struct latency_run *run, unsigned keep, struct latency_analysis **ret);
 /* CPUs that remedies may name as free for other work; without them commands say LIST. */
 void latency_analysis_spare_cpus(struct latency_analysis *analysis, const struct cpuset *cpus);
-/* 0, -ENOMEM or -EINVAL as latency_run_take(). */
+/* 0, -ENOMEM or -EINVAL as latency_run_take(); 1: an interruption that was in nobody's way: the
+ * measured timer's own interrupt with no other work in it, or threads and softirqs while nobody
+ * waited. */
 int latency_analysis_take(struct latency_analysis *analysis, const struct latency_record *record);
+/* The measurement stops and starts anew: nothing is joined across. 0 or -ENOMEM. */
+int latency_analysis_break(struct latency_analysis *analysis);
 /* Completes the open cycles and moves the verdicts, worst first, into run. */
 int latency_analysis_finish(struct latency_analysis *analysis);
 void latency_analysis_free(struct latency_analysis *analysis);

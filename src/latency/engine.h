@@ -84,3 +84,8 @@ extern const struct latency_engine_ops engine_user_ops;   /* U */
 int latency_engine_choose(const struct latency_options *options, char forced,
 			  const struct latency_engine_ops **ret, char *reason, size_t reason_bytes,
 			  struct err *err);
+/* The same from a list of the caller's, best first. */
+int latency_engine_choose_from(const struct latency_engine_ops *const *rows, unsigned count,
+			       const struct latency_options *options, char forced,
+			       const struct latency_engine_ops **ret, char *reason,
+			       size_t reason_bytes, struct err *err);

@@ -219,8 +219,10 @@ struct latency_cpu *latency_run_cpu(struct latency_run *run, unsigned cpu)
 	row = &run->cpus.data[low];
 	memmove(row + 1, row, (run->cpus.len - low) * sizeof(*row));
 	run->cpus.len++;
-	*row = (struct latency_cpu){
-		.cpu = cpu, .steal_ns = LATENCY_UNKNOWN_NS, .smi_count = LATENCY_UNKNOWN_NS, .max_from_idle_ns = LATENCY_UNKNOWN_NS};
+	*row = (struct latency_cpu){.cpu = cpu,
+				    .steal_ns = LATENCY_UNKNOWN_NS,
+				    .smi_count = LATENCY_UNKNOWN_NS,
+				    .max_from_idle_ns = LATENCY_UNKNOWN_NS};
 	for (unsigned i = 0; i < LATENCY_CONTEXTS; i++)
 		latency_series_init(&row->context[i]);
 	latency_series_init(&row->gaps);
@@ -467,7 +469,14 @@ static int take_gap(struct latency_run *run, struct latency_cpu *cpu,
 	return count_source(run, cpu->cpu, NOISE_UNEXPLAINED, -1, "unexplained", NULL, duration_ns);
 }
 
-static void take_period(struct latency_cpu *cpu, const struct latency_record *record)
+/* User space alone tells waiting for the CPU from the rest, no more. */
+static bool class_seen(enum latency_engine_id engine, enum noise_class class)
+{
+	return engine != ENGINE_USER || class == NOISE_UNEXPLAINED || class == NOISE_THREAD;
+}
+
+static void take_period(const struct latency_run *run, struct latency_cpu *cpu,
+			const struct latency_record *record)
 {
 	if (cpu->periods == 0) {
 		memset(cpu->class_count, 0, sizeof(cpu->class_count));
@@ -480,7 +489,7 @@ static void take_period(struct latency_cpu *cpu, const struct latency_record *re
 	cpu->max_single_ns = MAX(cpu->max_single_ns, record->period.max_single_ns);
 	for (unsigned i = 0; i < NOISE_CLASSES; i++) {
 		cpu->class_count[i] += record->period.count[i];
-		cpu->class_known[i] = true;
+		cpu->class_known[i] |= class_seen(run->engine, (enum noise_class)i);
 	}
 }
 
@@ -542,7 +551,7 @@ int latency_run_take(struct latency_run *run, const struct latency_record *recor
 	case LATENCY_GAP:
 		return take_gap(run, cpu, record);
 	case LATENCY_PERIOD:
-		take_period(cpu, record);
+		take_period(run, cpu, record);
 		return 0;
 	case LATENCY_HWLAT:
 		return take_hwlat(run, cpu, record);

@@ -33,7 +33,7 @@ static int feed(struct latency_run *run, struct latency_analysis *analysis, unsi
 	record.comm = comm;
 	record.time_ns = (uint64_t)time_ns;
 	r = latency_run_take(run, &record);
-	return r == 0 && analysis ? latency_analysis_take(analysis, &record) : r;
+	return r == 0 && analysis ? MIN(latency_analysis_take(analysis, &record), 0) : r;
 }
 
 struct event {
