@@ -10,9 +10,7 @@
 #include "base/util.h"
 #include "latency/engine-own.h"
 #include "latency/record-text.h"
-
-int (*own_trace_dat)(struct latency_engine *engine, own_each_fn each, const char *path,
-		     struct err *err);
+#include "latency/trace-dat.h"
 
 struct place {
 	uint64_t time, position;
@@ -90,20 +88,19 @@ static int write_text(struct latency_sink *sink, const struct latency_record *re
 	return 0;
 }
 
+static int each(void *arg, struct latency_sink *sink)
+{
+	return own_each(arg, sink);
+}
+
 int own_trace(struct latency_engine *engine, const char *path, struct err *err)
 {
 	struct text_sink text = {.sink.take = write_text};
 	size_t len = strlen(path);
 	int r;
 
-	if (len > 4 && !strcmp(path + len - 4, ".dat")) {
-		if (!own_trace_dat)
-			return err_set(err, -EOPNOTSUPP,
-				       "%s: engine %c writes its flight recorder as text; choose a "
-				       "name that does not end in .dat",
-				       path, latency_engine_letter(engine->id));
-		return own_trace_dat(engine, own_each, path, err);
-	}
+	if (len > 4 && !strcmp(path + len - 4, ".dat"))
+		return trace_dat_write_records(each, engine, "mono", path, err);
 	text.out = fopen(path, "we");
 	if (!text.out)
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));

@@ -70,12 +70,5 @@ int own_probe(const struct latency_options *options, char letter, struct err *er
 int64_t cpu_steal_ns(unsigned cpu);
 int64_t cpu_smi_count(unsigned cpu);
 
-/*
- * Who else can write trace.dat from a flight recorder: set by that writer's module. It calls each()
- * for the records in time order.
- */
-typedef int (*own_each_fn)(struct latency_engine *engine, struct latency_sink *sink);
-extern int (*own_trace_dat)(struct latency_engine *engine, own_each_fn each, const char *path,
-			    struct err *err);
 /* Everything that is still in the rings, all CPUs in time order. */
 int own_each(struct latency_engine *engine, struct latency_sink *sink);

@@ -11,22 +11,13 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/util.h"
 #include "base/vec.h"
 #include "host/host.h"
+#include "latency/trace-dat-internal.h"
 #include "latency/trace-dat.h"
 #include "latency/trace-format.h"
 #include "symbols/kallsyms.h"
-
-enum {
-	OPTION_DONE = 0,
-	OPTION_CPUSTAT = 2,
-	OPTION_TRACECLOCK = 4,
-	OPTION_UNAME = 5,
-	OPTION_CPUCOUNT = 8,
-	OPTION_VERSION = 9,
-};
 
 #define KALLSYMS_MAX_BYTES (256 << 20)
 
@@ -43,7 +34,7 @@ struct dat {
 
 /* --- pieces ---------------------------------------------------------------------------------- */
 
-static void number(struct str *out, uint64_t value, size_t size)
+void dat_number(struct str *out, uint64_t value, size_t size)
 {
 	uint8_t bytes[8];
 
@@ -52,10 +43,53 @@ static void number(struct str *out, uint64_t value, size_t size)
 	str_append(out, bytes, size);
 }
 
-static void sized(struct str *out, const void *data, size_t size, size_t size_bytes)
+void dat_sized(struct str *out, const void *data, size_t size, size_t size_bytes)
 {
-	number(out, size, size_bytes);
+	dat_number(out, size, size_bytes);
 	str_append(out, data, size);
+}
+
+void dat_start(struct str *out, size_t page_size)
+{
+	static const uint8_t magic[] = {0x17, 0x08, 0x44};
+
+	str_append(out, magic, sizeof(magic));
+	str_append(out, "tracing6", 9); /* with its NUL */
+	dat_number(out, BYTE_ORDER == BIG_ENDIAN, 1);
+	dat_number(out, sizeof(long), 1);
+	dat_number(out, page_size, 4);
+}
+
+void dat_option(struct str *out, enum trace_dat_option id, const void *data, size_t size)
+{
+	dat_number(out, id, 2);
+	dat_sized(out, data, size, 4);
+}
+
+void dat_options_of_machine(struct str *out)
+{
+	static const char version[] = "culprit " CULPRIT_VERSION;
+	struct utsname name;
+	struct str text = {0};
+
+	if (uname(&name) == 0) {
+		str_printf(&text, "%s %s %s %s", name.sysname, name.nodename, name.release,
+			   name.machine);
+		dat_option(out, DAT_UNAME, str_text(&text), text.len + 1);
+		str_fini(&text);
+	}
+	dat_option(out, DAT_VERSION, version, sizeof(version));
+}
+
+size_t dat_reserve_table(struct str *out, unsigned cpus)
+{
+	size_t at;
+
+	str_append(out, "flyrecord", 10);
+	at = out->len;
+	for (unsigned i = 0; i < cpus * 2; i++)
+		dat_number(out, 0, 8);
+	return at;
 }
 
 /* A file of tracefs with its size in front. */
@@ -66,21 +100,16 @@ static int put_file(struct dat *dat, struct str *out, size_t size_bytes, const c
 	int r = tracefs_read(dat->tracefs, &text, &size, dat->err, "%s", path);
 
 	if (r == 0)
-		sized(out, text, size, size_bytes);
+		dat_sized(out, text, size, size_bytes);
 	return r;
 }
 
 static int put_start(struct dat *dat)
 {
-	static const uint8_t magic[] = {0x17, 0x08, 0x44};
 	struct str *out = &dat->head;
 	int r;
 
-	str_append(out, magic, sizeof(magic));
-	str_append(out, "tracing6", 9); /* with its NUL */
-	number(out, BYTE_ORDER == BIG_ENDIAN, 1);
-	number(out, sizeof(long), 1);
-	number(out, dat->layout.page_size, 4);
+	dat_start(out, dat->layout.page_size);
 	str_append(out, "header_page", 12);
 	r = put_file(dat, out, 8, "events/header_page");
 	if (r < 0)
@@ -110,7 +139,7 @@ static int put_ftrace_formats(struct dat *dat)
 	}
 	if (folder)
 		closedir(folder);
-	number(&dat->head, count, 4);
+	dat_number(&dat->head, count, 4);
 	str_append(&dat->head, formats.data, formats.len);
 	str_fini(&formats);
 	return str_status(&dat->head);
@@ -157,10 +186,10 @@ static int put_event_formats(struct dat *dat)
 	for (char *save, *line = r == 0 ? strtok_r(list, "\n", &save) : NULL; line && r == 0;
 	     line = strtok_r(NULL, "\n", &save))
 		r = take_event(dat, &systems, line);
-	number(&dat->head, systems.len, 4);
+	dat_number(&dat->head, systems.len, 4);
 	vec_for_each(&systems, system) {
 		str_append(&dat->head, system->name, strlen(system->name) + 1);
-		number(&dat->head, system->count, 4);
+		dat_number(&dat->head, system->count, 4);
 		str_append(&dat->head, system->formats.data, system->formats.len);
 		str_fini(&system->formats);
 	}
@@ -189,7 +218,7 @@ static int put_functions(struct dat *dat)
 			str_append(&functions, at, (size_t)(stop - at));
 		at = stop;
 	}
-	sized(&dat->head, functions.data, functions.len, 4);
+	dat_sized(&dat->head, functions.data, functions.len, 4);
 	str_fini(&functions);
 	return str_status(&dat->head);
 }
@@ -229,18 +258,12 @@ static int put_comms(struct dat *dat)
 	}
 	if (folder)
 		closedir(folder);
-	sized(&dat->head, lines.data, lines.len, 8);
+	dat_sized(&dat->head, lines.data, lines.len, 8);
 	str_fini(&lines);
 	return str_status(&dat->head);
 }
 
 /* --- options and CPUs ------------------------------------------------------------------------ */
-
-static void option(struct dat *dat, unsigned id, const void *data, size_t size)
-{
-	number(&dat->head, id, 2);
-	sized(&dat->head, data, size, 4);
-}
 
 static int option_file(struct dat *dat, unsigned id, const char *path)
 {
@@ -249,7 +272,7 @@ static int option_file(struct dat *dat, unsigned id, const char *path)
 	int r = tracefs_read(&dat->instance->at, &text, &size, dat->err, "%s", path);
 
 	if (r == 0)
-		option(dat, id, text, size + 1);
+		dat_option(&dat->head, id, text, size + 1);
 	return r;
 }
 
@@ -265,32 +288,24 @@ static int option_stats(struct dat *dat, unsigned cpu)
 	if (r < 0)
 		return r;
 	str_printf(&line, "CPU: %u\n%s", cpu, text);
-	option(dat, OPTION_CPUSTAT, str_text(&line), line.len + 1);
+	dat_option(&dat->head, DAT_CPUSTAT, str_text(&line), line.len + 1);
 	str_fini(&line);
 	return 0;
 }
 
 static int put_options(struct dat *dat)
 {
-	static const char version[] = "culprit " CULPRIT_VERSION;
-	struct utsname name;
-	struct str count = {0}, text = {0};
-	int r = option_file(dat, OPTION_TRACECLOCK, "trace_clock");
+	struct str count = {0};
+	int r = option_file(dat, DAT_TRACECLOCK, "trace_clock");
 
-	if (r == 0 && uname(&name) == 0) {
-		str_printf(&text, "%s %s %s %s", name.sysname, name.nodename, name.release,
-			   name.machine);
-		option(dat, OPTION_UNAME, str_text(&text), text.len + 1);
-	}
+	dat_options_of_machine(&dat->head);
 	for (unsigned cpu = 0; r == 0 && cpu < dat->cpus; cpu++)
 		if (tracefs_has(&dat->instance->at, "per_cpu/cpu%u/stats", cpu))
 			r = option_stats(dat, cpu);
-	number(&count, dat->cpus, 4);
-	option(dat, OPTION_CPUCOUNT, count.data, count.len);
-	option(dat, OPTION_VERSION, version, sizeof(version));
-	number(&dat->head, OPTION_DONE, 2);
+	dat_number(&count, dat->cpus, 4);
+	dat_option(&dat->head, DAT_CPUCOUNT, count.data, count.len);
+	dat_number(&dat->head, DAT_DONE, 2);
 	str_fini(&count);
-	str_fini(&text);
 	return r;
 }
 
@@ -356,8 +371,8 @@ static int write_pages(struct dat *dat)
 		uint64_t size = 0;
 
 		r = copy_pages(dat, cpu, &size);
-		number(&table, at, 8);
-		number(&table, size, 8);
+		dat_number(&table, at, 8);
+		dat_number(&table, size, 8);
 		at += size;
 	}
 	if (r == 0)
@@ -388,13 +403,10 @@ static int put_head(struct dat *dat)
 		r = put_comms(dat);
 	if (r < 0)
 		return r;
-	number(&dat->head, dat->cpus, 4);
+	dat_number(&dat->head, dat->cpus, 4);
 	str_append(&dat->head, "options  ", 10);
 	r = put_options(dat);
-	str_append(&dat->head, "flyrecord", 10);
-	dat->table = dat->head.len;
-	for (unsigned i = 0; i < dat->cpus * 2; i++)
-		number(&dat->head, 0, 8);
+	dat->table = dat_reserve_table(&dat->head, dat->cpus);
 	return r < 0 ? r : str_status(&dat->head);
 }
 

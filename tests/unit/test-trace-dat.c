@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/util.h"
 #include "harness/tap.h"
+#include "latency/record-text.h"
 #include "latency/trace-dat.h"
 #include "latency/trace-flight.h"
 #include "trace-builder.h"
@@ -131,8 +132,6 @@ TEST(what_is_none)
 	EXPECT_INT(trace_dat_read("/nonexistent", &counted.sink, &err), -ENOENT);
 }
 
-/* --- this kernel ----------------------------------------------------------------------------- */
-
 static int lines_of(const char *command)
 {
 	FILE *pipe = popen(command, "r");
@@ -144,6 +143,185 @@ static int lines_of(const char *command)
 		pclose(pipe);
 	return count;
 }
+
+/* --- from records ---------------------------------------------------------------------------- */
+
+static const char *const frames[] = {"finish_task_switch.isra.0", "__schedule", "0x1234"};
+
+static const struct latency_record records[] = {
+	{.kind = LATENCY_SAMPLE,
+	 .cpu = 1,
+	 .time_ns = 5000000000,
+	 .pid = 158,
+	 .comm = "dd",
+	 .sample = {LATENCY_IRQ, 7, 32190}},
+	{.kind = LATENCY_NOISE,
+	 .cpu = 1,
+	 .time_ns = 5000000100,
+	 .pid = 158,
+	 .comm = "dd",
+	 .noise = {NOISE_IRQ, 236, "local_timer", "tick_sched_timer", 4999999000, 49223}},
+	{.kind = LATENCY_NOISE,
+	 .cpu = 1,
+	 .time_ns = 5000000200,
+	 .pid = 158,
+	 .comm = "dd",
+	 .noise = {NOISE_SOFTIRQ, 3, "NET_RX", NULL, 4999999500, 11}},
+	{.kind = LATENCY_NOISE,
+	 .cpu = 1,
+	 .time_ns = 5000000300,
+	 .pid = 0,
+	 .comm = "<idle>",
+	 .noise = {NOISE_NMI, -1, "NMI", NULL, 4999999600, 12}},
+	{.kind = LATENCY_WORK,
+	 .cpu = 1,
+	 .time_ns = 5000000400,
+	 .pid = 77,
+	 .comm = "kworker/1:0",
+	 .work = {"vmstat_update"}},
+	{.kind = LATENCY_NOISE,
+	 .cpu = 1,
+	 .time_ns = 9000000000,
+	 .pid = 77,
+	 .comm = "kworker/1:0",
+	 .noise = {NOISE_THREAD, 77, "kworker/1:0", "vmstat_update", 5000000100, 13}},
+	{.kind = LATENCY_SWITCH,
+	 .cpu = 1,
+	 .time_ns = 9000000001,
+	 .pid = 77,
+	 .comm = "kworker/1:0",
+	 .switched = {200, 4, "timerlat/1"}},
+	{.kind = LATENCY_SAMPLE,
+	 .cpu = 1,
+	 .time_ns = 9000000002,
+	 .pid = 200,
+	 .comm = "timerlat/1",
+	 .sample = {LATENCY_USER, 7, 99650}},
+	{.kind = LATENCY_STACK,
+	 .cpu = 1,
+	 .time_ns = 9000000003,
+	 .pid = 200,
+	 .comm = "timerlat/1",
+	 .stack = {frames, 3, false}},
+	{.kind = LATENCY_GAP,
+	 .cpu = 3,
+	 .time_ns = 9000000000,
+	 .pid = 200,
+	 .comm = "timerlat/1",
+	 .gap = {8000000000, 500, 0, 0}},
+	{.kind = LATENCY_PERIOD,
+	 .cpu = 3,
+	 .time_ns = 9000000001,
+	 .pid = 200,
+	 .comm = "timerlat/1",
+	 .period = {1000000000, 7000000, 3000000, {1, 2, 3, 4, 5}}},
+	{.kind = LATENCY_STOPPED,
+	 .cpu = 3,
+	 .time_ns = 9000000002,
+	 .pid = 200,
+	 .comm = "timerlat/1"},
+};
+
+struct text {
+	struct latency_sink sink;
+	FILE *out;
+	unsigned lost, count;
+	uint64_t lost_events;
+};
+
+static int take_text(struct latency_sink *sink, const struct latency_record *record)
+{
+	struct text *text = (struct text *)sink;
+
+	text->count++;
+	if (record->kind == LATENCY_LOST) {
+		text->lost++;
+		text->lost_events += record->lost.events;
+	}
+	if (text->out)
+		record_text(record, text->out);
+	return 0;
+}
+
+static int each_record(void *arg, struct latency_sink *sink)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(records) && r == 0; i++)
+		r = sink->take(sink, &records[i]);
+	return r;
+}
+
+/* Two thousand samples, losses in between, and pages for several CPUs. */
+static int each_of_many(void *arg, struct latency_sink *sink)
+{
+	int r = 0;
+
+	for (unsigned i = 0; i < 2000 && r == 0; i++) {
+		struct latency_record record = {.cpu = i % 3,
+						.time_ns = i * UINT64_C(200000000),
+						.pid = 5,
+						.comm = "five words in a name"};
+
+		if (i == 700 || i == 1500) {
+			record.kind = LATENCY_LOST;
+			record.lost.events = i == 700 ? 41 : 0;
+		} else {
+			record.kind = LATENCY_SAMPLE;
+			record.sample.seq = i;
+		}
+		r = sink->take(sink, &record);
+	}
+	return r;
+}
+
+TEST(records_come_back_as_they_went)
+{
+	char path[] = "/tmp/culprit-records-XXXXXX", command[128], *had = NULL, *have = NULL;
+	size_t had_size, have_size;
+	struct text before = {.sink.take = take_text}, after = {.sink.take = take_text};
+	struct err err = {0};
+	int fd = mkstemp(path);
+
+	ASSERT(fd >= 0);
+	close(fd);
+	before.out = open_memstream(&had, &had_size);
+	after.out = open_memstream(&have, &have_size);
+	ASSERT(before.out && after.out);
+	each_record(NULL, &before.sink);
+	EXPECT_INT(trace_dat_write_records(each_record, NULL, "mono", path, &err), 0);
+	EXPECT_INT(trace_dat_read(path, &after.sink, &err), (long long)ARRAY_LEN(records));
+	fclose(before.out);
+	fclose(after.out);
+	EXPECT_STR(have, had);
+	if (system("command -v trace-cmd >/dev/null 2>&1") == 0) {
+		snprintf(command, sizeof(command),
+			 "trace-cmd report %s 2>/dev/null | grep -c 'timer_latency:\\|noise:\\|"
+			 "==>\\|vmstat_update$'",
+			 path);
+		EXPECT_INT(lines_of(command), 9);
+	}
+	free(had);
+	free(have);
+	unlink(path);
+}
+
+TEST(many_records_and_losses)
+{
+	char path[] = "/tmp/culprit-records-XXXXXX";
+	struct text after = {.sink.take = take_text};
+	int fd = mkstemp(path);
+
+	ASSERT(fd >= 0);
+	close(fd);
+	EXPECT_INT(trace_dat_write_records(each_of_many, NULL, "mono", path, NULL), 0);
+	EXPECT_INT(trace_dat_read(path, &after.sink, NULL), 2000);
+	EXPECT_INT(after.lost, 2);
+	EXPECT_INT(after.lost_events, 41);
+	unlink(path);
+}
+
+/* --- this kernel ----------------------------------------------------------------------------- */
 
 /* Recorded, frozen, written; three times as text and twice as trace.dat, in this order. */
 static void record_and_write(struct trace_flight *flight, const char *folder)
