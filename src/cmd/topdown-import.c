@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/file.h"
 #include "base/util.h"
@@ -19,7 +20,7 @@
 #define IMPORT_COUNTS_MAX 2000 /* every formula looks through all of them */
 #define DISAGREEMENT      0.20 /* of the larger */
 
-static const char *const literal_names[] = {"smt_on", "system_tsc_freq"};
+static const char *const literal_names[] = {"smt_on", "system_tsc_freq", "has_pmem"};
 
 static bool grouped(const char *text, char sign)
 {
@@ -202,6 +203,7 @@ int topdown_import_text(struct topdown_counts *counts, char *text, size_t size, 
 
 	counts->literals[0] = expr_number(0);
 	counts->literals[1] = expr_missing(EXPR_NOT_COUNTED, "system_tsc_freq is not in the file");
+	counts->literals[2] = expr_missing(EXPR_NOT_COUNTED, "has_pmem is not in the file");
 	if (memchr(text, '\0', size))
 		return err_set(err, -EINVAL, "%s: not a text file", name);
 	for (char *line = text, *end; line && r == 0; line = end) {
@@ -327,10 +329,13 @@ static int section_of(void *ctx, const unsigned *events, size_t len)
 static void literal_of(void *ctx, const char *name, struct expr_value *ret)
 {
 	const struct topdown_counts *counts = ctx;
+	const struct expr_value *smt = &counts->literals[0];
 
 	for (size_t i = 0; i < ARRAY_LEN(literal_names); i++)
-		if (strcmp(name, literal_names[i]) == 0)
+		if (strcasecmp(name, literal_names[i]) == 0)
 			*ret = counts->literals[i];
+	if (strcasecmp(name, "core_wide") == 0 && expr_has_number(smt) && smt->value == 0)
+		*ret = expr_number(1); /* a thread is its core */
 }
 
 void topdown_counts_inputs(struct topdown_counts *counts, struct topdown_inputs *ret)

@@ -56,6 +56,7 @@ static void init_counts(const struct topdown_job *job, const struct topdown_tree
 	/* One thread of a core whose slots two threads share: its own formulas, without trust. */
 	counts->literals[0] = expr_number(job->smt && !job->half_core);
 	counts->literals[1] = job->tsc_hz;
+	counts->literals[2] = expr_missing(EXPR_NOT_COUNTED, "has_pmem is not known");
 }
 
 int topdown_tree_row(const struct topdown_job *job, struct topdown_tree *tree, const char *label)

@@ -341,9 +341,9 @@ const struct command command_topdown = {
 		"modifiers and "
 		"cpu/.../ included. An event that was counted in several groups may stand there "
 		"several times: "
-		"each formula takes the ones nearest together. Lines smt_on 1 and "
-		"system_tsc_freq HZ describe "
-		"the machine.",
+		"each formula takes the ones nearest together. Lines smt_on 1, "
+		"system_tsc_freq HZ and has_pmem 1 "
+		"describe the machine.",
 	.examples = "culprit topdown -- ./program\n\twhere its slots go\n"
 		    "culprit topdown -a -d 5\n\tthe whole machine, for five seconds\n"
 		    "culprit topdown -r 5 --run -- ./program\n\tfive runs, then the code behind "

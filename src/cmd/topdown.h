@@ -48,7 +48,7 @@ struct topdown_count {
 struct topdown_counts {
 	const struct topdown_table *table;
 	VEC(struct topdown_count) counts;
-	struct expr_value literals[2]; /* smt_on, system_tsc_freq */
+	struct expr_value literals[3]; /* smt_on, system_tsc_freq, has_pmem */
 	bool by_run;                   /* sections are runs, else nearness of lines */
 	unsigned unknown;              /* events in the file that the table has no use for */
 	char first_unknown[64];

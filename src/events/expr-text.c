@@ -12,16 +12,16 @@ static bool name_char(char c)
 size_t expr_name_length(const char *text)
 {
 	size_t len = 0;
-	bool suffix = false;
+	bool equals = false; /* behind ':', and between two '@' */
 
 	if (isdigit((unsigned char)*text) || *text == '.')
 		return 0;
-	while (name_char(text[len]) || text[len] == '\\' || (suffix && text[len] == '=')) {
+	while (name_char(text[len]) || text[len] == '\\' || (equals && text[len] == '=')) {
 		if (text[len] == '\\' && text[len + 1] == '\\')
 			len++;
 		if (text[len] == '\\' && text[++len] == '\0')
 			break;
-		suffix |= text[len] == ':';
+		equals = text[len] == '@' ? !equals : equals || text[len] == ':';
 		len++;
 	}
 	return len;

@@ -118,14 +118,14 @@ static int parse_name(struct parser *p, const char **ret)
 {
 	char buf[512];
 	size_t len = 0;
-	bool suffix = false;
+	bool equals = false; /* behind ':', and between two '@' */
 
-	for (; name_char(*p->at) || *p->at == '\\' || (suffix && *p->at == '='); p->at++) {
+	for (; name_char(*p->at) || *p->at == '\\' || (equals && *p->at == '='); p->at++) {
 		if (*p->at == '\\' && *++p->at == '\\')
 			p->at++; /* JSON text that was not unescaped */
 		if (*p->at == '\0' || len == sizeof(buf) - 1)
 			return fail(p, *p->at ? "a shorter name" : "a character after \\");
-		suffix |= *p->at == ':';
+		equals = *p->at == '@' ? !equals : equals || *p->at == ':';
 		buf[len++] = *p->at == '@' ? '/' : *p->at;
 	}
 	if (len == 0)

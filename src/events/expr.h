@@ -9,7 +9,8 @@
  *	primary = number | name | "#" name | "(" expr ")"
  *	        | ("min" / "max" / "d_ratio") "(" expr "," expr ")"
  *	        | ("has_event" / "source_count" / "strcmp_cpuid_str") "(" name ")"
- *	name   = letters, digits, _ . : @ ? and "\," "\=" "\-" ; a ":key=value" suffix needs no "\"
+ *	name   = letters, digits, _ . : @ ? and "\," "\=" "\-" ; a ":key=value" suffix and terms
+ *	         between two "@" need no "\" before "="
  *
  * "@" inside a name stands for "/". What a name means (event, metric, constant) is the resolver's
  * business.

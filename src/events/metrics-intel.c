@@ -317,8 +317,8 @@ static int find_parent(struct metrics *metrics, const char *groups, const char *
 
 	*ret = "";
 	while ((len = between(at, "", "_group", &name)) > 0) {
-		bool level = len >= 6 && strncasecmp(name, "tma_L", 5) == 0 &&
-			     isdigit((unsigned char)name[5]);
+		bool level = len == 6 && strncasecmp(name, "tma_L", 5) == 0 &&
+			     isdigit((unsigned char)name[5]); /* not "tma_l1_bound" */
 
 		if (!level && strncasecmp(name, "tma_issue", 9) != 0) {
 			*ret = arena_strndup(&metrics->arena, name, len);

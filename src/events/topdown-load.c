@@ -78,22 +78,28 @@ static int describe(struct topdown_loaded *l, const struct metric *metric,
 	return node->means && node->helps ? 0 : -ENOMEM;
 }
 
-static enum topdown_unit unit_of(const struct metric *metric, enum metric_layout layout,
-				 unsigned level)
+/* perfmon and Arm say what a share is of; for perf it is what the built-in tables say, else what
+ * the description does. */
+static enum topdown_unit unit_of(const struct topdown_loaded *l, const struct metric *metric,
+				 const struct topdown_node *node)
 {
+	enum metric_layout layout = l->metrics->layout;
+	const struct topdown_node *known = known_node(l, node->name);
 	const char *words = layout == METRIC_PERFMON ? metric->domain
 			    : layout == METRIC_ARM   ? metric->unit
 						     : metric->description;
 
 	if (!metric->percent)
 		return TOPDOWN_RATE;
-	if (strcasestr(words, "slots") || level == 1)
-		return strcasestr(words, "cycles") && layout == METRIC_ARM ? TOPDOWN_CLOCKS
-									   : TOPDOWN_SLOTS;
+	if (layout == METRIC_PERF && known && known->level == node->level)
+		return known->unit;
+	if (strcasestr(words, "slots"))
+		return TOPDOWN_SLOTS;
+	if (strcasestr(words, "cycles") || strcasestr(words, "clocks"))
+		return TOPDOWN_CLOCKS;
 	if (strcasestr(words, "uops") || strcasestr(words, "operations"))
 		return TOPDOWN_UOPS;
-	return layout == METRIC_PERF && level == 2 && !strcasestr(words, "cycles") ? TOPDOWN_SLOTS
-										   : TOPDOWN_CLOCKS;
+	return node->level <= 2 && layout != METRIC_ARM ? TOPDOWN_SLOTS : TOPDOWN_CLOCKS;
 }
 
 static int add_node(struct topdown_loaded *l, const struct metric *metric, int parent)
@@ -107,10 +113,11 @@ static int add_node(struct topdown_loaded *l, const struct metric *metric, int p
 	node.level = parent < 0 ? 1 : l->nodes.data[parent].level + 1;
 	node.name = loaded_node_name(l, metric);
 	node.title = loaded_node_title(l, metric);
-	node.unit = unit_of(metric, l->metrics->layout, node.level);
-	if (node.unit == TOPDOWN_RATE)
-		node.unit_text = loaded_keep(l, metric->unit, strlen(metric->unit));
-	if (!node.name || !node.title || (node.unit == TOPDOWN_RATE && !node.unit_text))
+	if (!node.name || !node.title)
+		return -ENOMEM;
+	node.unit = unit_of(l, metric, &node);
+	node.unit_text = loaded_keep(l, metric->unit, strlen(metric->unit));
+	if (!node.unit_text)
 		return -ENOMEM;
 	vec_for_each(&l->nodes, other) /* below several branches: named by the branch too */
 		if (parent >= 0 && strcmp(other->name, node.name) == 0 && name.len == 0)
@@ -319,8 +326,13 @@ static int rename_one(void *ctx, const char *text, size_t len, struct str *out)
 		str_puts(out, "(-1)");
 		return 0;
 	}
+	/* No share depends on how long it was measured: all is per second. */
 	if (len == 13 && memcmp(text, "duration_time", 13) == 0 && l->share) {
-		str_putc(out, '1'); /* no share depends on how long it was measured */
+		str_putc(out, '1');
+		return 0;
+	}
+	if (len >= 7 && strncmp(text, "msr@tsc", 7) == 0 && l->share) {
+		str_puts(out, "#system_tsc_freq");
 		return 0;
 	}
 	snprintf(plain, sizeof(plain), "%.*s", (int)MIN(len, sizeof(plain) - 1), text);

@@ -101,6 +101,8 @@ static void shorten_terms(char *name, size_t size)
 			 (str_prefix(part, "edge=", &value) && parse_u64(value, 0, &number) == 0 &&
 			  number == 1))
 			len += (size_t)snprintf(name + len, size - len, ":e1");
+		else if (str_prefix(part, "offcore_rsp=", &value))
+			len += (size_t)snprintf(name + len, size - len, ":ocr_msr_val=%s", value);
 		else
 			len += (size_t)snprintf(name + len, size - len, "%s%s", len ? ":" : "",
 						part);

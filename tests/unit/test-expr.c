@@ -85,6 +85,7 @@ TEST(names)
 	EXPECT_NEAR(number("idq.dsb_cycles:c1:e1 + 1"), 8, 0);
 	EXPECT_NEAR(number("cpu@event\\=0x8\\,cmask\\=0x2@ / 11"), 1, 0);
 	EXPECT_NEAR(number("ocr.x:ocr_msr_val=0x1f * 2"), 10, 0);
+	EXPECT_NEAR(number("cpu@event=0x8\\,cmask=0x2@ / 11"), 1, 0);
 	EXPECT_NEAR(number("topdown\\-retiring"), 13, 0);
 	EXPECT_NEAR(number("topdown\\\\-retiring"), 13, 0);
 	EXPECT_NEAR(number("a if #smt_on else b"), 2, 0);
@@ -122,6 +123,49 @@ TEST(variance_and_state)
 	EXPECT_INT(value_of("noisy * a").state, EXPR_ESTIMATED);
 	EXPECT_INT(value_of("noisy * weak").state, EXPR_WEAK);
 	EXPECT_INT(value_of("1 if weak > 1 else 2").state, EXPR_WEAK);
+}
+
+/* For every operator and every pair of states: the result has a number exactly when both have one,
+ * the worse of the two states, and a variance that follows. */
+TEST(every_operator_carries_states)
+{
+	static const char *const operators[] = {
+		"%s + %s", "%s - %s", "%s * %s",     "%s / %s",     "%s %% %s",
+		"%s < %s", "%s > %s", "%s <= %s",    "%s >= %s",    "%s & %s",
+		"%s | %s", "%s ^ %s", "min(%s, %s)", "max(%s, %s)", "d_ratio(%s, %s)"};
+	static const struct {
+		const char *name;
+		enum expr_state state;
+	} operands[] = {{"a", EXPR_MEASURED},         {"noisy", EXPR_ESTIMATED},
+			{"weak", EXPR_WEAK},          {"missing", EXPR_NOT_COUNTED},
+			{"(1 / zero)", EXPR_INVALID}, {"nan", EXPR_INVALID}};
+	char text[64];
+
+	for (size_t o = 0; o < ARRAY_LEN(operators); o++)
+		for (size_t x = 0; x < ARRAY_LEN(operands); x++)
+			for (size_t y = 0; y < ARRAY_LEN(operands); y++) {
+				enum expr_state worse = MAX(operands[x].state, operands[y].state);
+				struct expr_value v;
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+				snprintf(text, sizeof(text), operators[o], operands[x].name,
+					 operands[y].name);
+#pragma GCC diagnostic pop
+				v = value_of(text);
+				tap_expect(v.state == worse &&
+						   expr_has_number(&v) == !isnan(v.value) &&
+						   (!expr_has_number(&v) || v.variance >= 0),
+					   __FILE__, __LINE__, "%s: %s, %g", text,
+					   expr_state_name(v.state), v.value);
+			}
+	for (size_t x = 0; x < ARRAY_LEN(operands); x++) {
+		snprintf(text, sizeof(text), "1 if %s else 2", operands[x].name);
+		EXPECT_INT(value_of(text).state, operands[x].state);
+		EXPECT(isnan(number(text)) == (operands[x].state > EXPR_WEAK));
+		snprintf(text, sizeof(text), "-%s", operands[x].name);
+		EXPECT_INT(value_of(text).state, operands[x].state);
+	}
 }
 
 TEST(folding_drops_dead_branches)

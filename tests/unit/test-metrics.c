@@ -376,6 +376,35 @@ TEST(perfmon_traps)
 	unload(&l);
 }
 
+/* perf: groups of levels are no parents, ticks stand for a frequency, a register behind "=". */
+TEST(perf_traps)
+{
+	static const char text[] =
+		"[{\"MetricName\":\"tma_backend_bound\",\"MetricGroup\":\"TopdownL1;tma_L1_group\","
+		"\"MetricExpr\":\"X / CYC\",\"ScaleUnit\":\"100%\"},"
+		"{\"MetricName\":\"tma_l1_bound\",\"MetricGroup\":\"TopdownL2;tma_L2_group;"
+		"tma_issueL1;tma_backend_bound_group\",\"MetricExpr\":\"2 * "
+		"cpu@OCR.READ\\\\,offcore_rsp\\\\=0x1f@ / CYC\",\"ScaleUnit\":\"100%slots\"},"
+		"{\"MetricName\":\"tma_deep\",\"MetricGroup\":\"TopdownL3;tma_L3_group;"
+		"tma_l1_bound_group\",\"MetricExpr\":\"X * msr@tsc\\\\,cpu=cpu_core@ / 1e9 / "
+		"duration_time\",\"ScaleUnit\":\"100%\",\"BriefDescription\":\"Share of uops.\"}]";
+	struct loaded l = {.err = {""}};
+
+	EXPECT_INT(parse(&l.metrics, text, &l.err), 0);
+	EXPECT_STR(str_text(&l.metrics.problems), "");
+	EXPECT_INT(topdown_load(&l.metrics, NULL, &l.loaded, &l.err), 0);
+	l.table = l.loaded ? topdown_loaded_table(l.loaded) : NULL;
+	if (l.table) {
+		EXPECT_INT(node(&l, "deep")->parent, topdown_node_find(l.table, "l1_bound"));
+		EXPECT_INT(node(&l, "deep")->level, 3);
+		EXPECT_INT(node(&l, "deep")->unit, TOPDOWN_UOPS);
+		EXPECT_STR(node(&l, "deep")->formula, "x * #system_tsc_freq / 1e9 / 1");
+		EXPECT_STR(node(&l, "l1_bound")->formula, "2 * ocr.read:ocr_msr_val=0x1f / cyc");
+		EXPECT_INT(node(&l, "l1_bound")->unit, TOPDOWN_SLOTS);
+	}
+	unload(&l);
+}
+
 TEST(documents_that_are_wrong)
 {
 	static const struct {
