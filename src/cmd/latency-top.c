@@ -177,7 +177,9 @@ static void put_noise_row(const struct latency_view *view, const struct latency_
 			put_count(out, i == 0 ? 12 : 8, cpu->class_known[i], cpu->class_count[i]);
 	latency_put_time(view, out, 11, cpu->steal_ns);
 	if (!hardware)
-		latency_put_time(view, out, 11, (int64_t)cpu->unexplained_inside_ns);
+		latency_put_time(view, out, 11,
+				 cpu->gaps.values.count ? (int64_t)cpu->unexplained_inside_ns
+							: LATENCY_UNKNOWN_NS);
 	str_putc(out, '\n');
 }
 

@@ -183,7 +183,7 @@ static int latency_run(const struct command *self, int argc, char **argv)
 const struct command command_latency = {
 	.name = "latency",
 	.args = "import|show|diff|check|plot [OPTIONS] FILE...",
-	.summary = "Read, compare, check and draw measurements of latency and noise",
+	.summary = "read, compare, check and draw measurements of latency and noise",
 	.details = "A FILE is a run file, as timerlat, osnoise, hwnoise and cyclic keep with -o, "
 		   "or what another tool left: output "
 		   "of rtla (top, hist, automatic analysis), a trace of the kernel's timerlat, "

@@ -10,10 +10,10 @@
 #include "base/strtab.h"
 #include "base/util.h"
 #include "base/vec.h"
+#include "latency/explained.h"
 
 #define COMM_BYTES    64
 #define STACK_MAX     256
-#define RECENT_NOISE  1024 /* interruptions that the next gap may contain */
 #define FLAG_HARDIRQ  0x08 /* of common_flags */
 #define FIELDS_WANTED 9
 
@@ -72,16 +72,11 @@ struct event {
 	struct trace_field fields[FIELDS_WANTED], flags, pid;
 };
 
-struct span {
-	uint64_t start_ns, duration_ns;
-};
-
 struct cpu_state {
 	uint32_t hrtimer; /* function that expired in the running interrupt, an id; 0 none */
 	uint32_t work;    /* last work function begun */
 	int work_pid;
-	struct span *recent; /* ring of RECENT_NOISE */
-	unsigned recent_count, recent_next;
+	struct explained explained;
 };
 
 struct trace_decoder {
@@ -128,7 +123,7 @@ void trace_decoder_free(struct trace_decoder *decoder)
 	if (!decoder)
 		return;
 	vec_for_each(&decoder->cpus, cpu)
-		free(cpu->recent);
+		explained_fini(&cpu->explained);
 	vec_fini(&decoder->cpus);
 	vec_fini(&decoder->events);
 	u64_map_fini(&decoder->by_id);
@@ -288,32 +283,6 @@ static int give(struct decoding *d, enum latency_record_kind kind)
 	return r < 0 ? r : 1;
 }
 
-static void remember_noise(struct decoding *d, uint64_t start_ns, uint64_t duration_ns)
-{
-	struct cpu_state *cpu = d->cpu;
-
-	if (!cpu->recent)
-		cpu->recent = calloc(RECENT_NOISE, sizeof(*cpu->recent));
-	if (!cpu->recent)
-		return;
-	cpu->recent[cpu->recent_next] = (struct span){start_ns, duration_ns};
-	cpu->recent_next = (cpu->recent_next + 1) % RECENT_NOISE;
-	cpu->recent_count = MIN(cpu->recent_count + 1, RECENT_NOISE);
-}
-
-/* Net durations of what began after start since the last gap: interruptions are recorded when they
- * end, so all that lie inside a gap stand before it. */
-static uint64_t explained_ns(struct cpu_state *cpu, uint64_t start_ns)
-{
-	uint64_t sum = 0;
-
-	for (unsigned i = 0; i < cpu->recent_count; i++)
-		if (cpu->recent[i].start_ns >= start_ns)
-			sum += cpu->recent[i].duration_ns;
-	cpu->recent_count = cpu->recent_next = 0;
-	return sum;
-}
-
 static int give_noise(struct decoding *d, enum noise_class class, int number, const char *name,
 		      const char *function)
 {
@@ -324,7 +293,7 @@ static int give_noise(struct decoding *d, enum noise_class class, int number, co
 	d->record.noise.start_ns = (int64_t)d->values[0];
 	d->record.noise.duration_ns = (int64_t)d->values[1];
 	if (d->record.noise.duration_ns > 0)
-		remember_noise(d, d->values[0], d->values[1]);
+		explained_note(&d->cpu->explained, d->values[0], d->values[1]);
 	return give(d, LATENCY_NOISE);
 }
 
@@ -509,7 +478,7 @@ static int take(struct decoding *d)
 		d->record.gap.start_ns = (int64_t)d->values[0];
 		d->record.gap.duration_ns = d->values[1];
 		d->record.gap.interferences = d->values[2];
-		d->record.gap.explained_ns = explained_ns(d->cpu, d->values[0]);
+		d->record.gap.explained_ns = explained_take(&d->cpu->explained, d->values[0]);
 		return give(d, LATENCY_GAP);
 	case EVENT_SWITCH:
 		return take_switch(d);
@@ -563,7 +532,7 @@ static struct cpu_state *cpu_state(struct trace_decoder *decoder, unsigned cpu)
 static int give_lost(struct decoding *d, unsigned cpu, const struct trace_page *page)
 {
 	d->cpu->hrtimer = d->cpu->work = 0;
-	d->cpu->recent_count = d->cpu->recent_next = 0;
+	explained_forget(&d->cpu->explained);
 	d->record = (struct latency_record){.cpu = cpu, .time_ns = page->time_ns, .pid = -1};
 	d->record.lost.events = page->lost_events;
 	return give(d, LATENCY_LOST);

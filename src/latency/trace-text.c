@@ -5,10 +5,11 @@
 
 #include "base/scan.h"
 #include "base/util.h"
+#include "latency/explained.h"
 
 #define FRAMES_MAX   128
 #define NAME_BYTES   64
-#define CPUS_WATCHED 1024 /* whose time is seen to run forward */
+#define CPUS_WATCHED 1024 /* whose time and interruptions are followed */
 #define SYMBOL_BYTES 128
 
 /* The clocks differ when the noise events end that much before or after they were written down. */
@@ -24,6 +25,7 @@ struct reader {
 	char symbols[FRAMES_MAX][SYMBOL_BYTES];
 	uint64_t line;
 	uint64_t last_ns[CPUS_WATCHED];
+	struct explained explained[CPUS_WATCHED];
 };
 
 /* "comm-pid [cpu] flags seconds.micros:", what comes before the event. */
@@ -400,6 +402,24 @@ static void watch_time(struct reader *reader, const struct prefix *prefix)
 	reader->last_ns[prefix->cpu] = prefix->time_ns;
 }
 
+/* Puts starts onto the time stamps' clock, and tells gaps what of them is explained. */
+static void follow(struct reader *reader, struct latency_record *record)
+{
+	struct explained *explained =
+		record->cpu < CPUS_WATCHED ? &reader->explained[record->cpu] : NULL;
+	if (record->kind == LATENCY_NOISE) {
+		record->noise.start_ns -= reader->stats->clock_offset_ns;
+		if (explained && record->noise.start_ns >= 0 && record->noise.duration_ns > 0)
+			explained_note(explained, (uint64_t)record->noise.start_ns,
+				       (uint64_t)record->noise.duration_ns);
+	} else if (record->kind == LATENCY_GAP) {
+		record->gap.start_ns -= reader->stats->clock_offset_ns;
+		if (explained && record->gap.start_ns >= 0)
+			record->gap.explained_ns =
+				explained_take(explained, (uint64_t)record->gap.start_ns);
+	}
+}
+
 static int take_event(struct reader *reader, const struct prefix *prefix, struct scan event)
 {
 	char name[NAME_BYTES], comm[NAME_BYTES];
@@ -423,10 +443,7 @@ static int take_event(struct reader *reader, const struct prefix *prefix, struct
 		reader->stats->other_events++;
 		return 0;
 	}
-	if (record.kind == LATENCY_NOISE)
-		record.noise.start_ns -= reader->stats->clock_offset_ns;
-	if (record.kind == LATENCY_GAP)
-		record.gap.start_ns -= reader->stats->clock_offset_ns;
+	follow(reader, &record);
 	if (record.kind == LATENCY_STOPPED) {
 		const char *cpu_at = scan_find(event, "on cpu ");
 		struct scan number = {cpu_at ? cpu_at + strlen("on cpu ") : event.end, event.end};
@@ -452,8 +469,11 @@ static int take_line(struct reader *reader, struct scan line)
 		return r;
 	if (trimmed.at == trimmed.end || *trimmed.at == '#' || scan_is(trimmed, "..."))
 		return 0;
-	if (parse_lost(line, &lost))
+	if (parse_lost(line, &lost)) {
+		if (lost.cpu < CPUS_WATCHED)
+			explained_forget(&reader->explained[lost.cpu]);
 		return give(reader, &lost);
+	}
 	if (!parse_prefix(line, &prefix, &event))
 		return -EBADMSG;
 	watch_time(reader, &prefix);
@@ -506,6 +526,8 @@ int trace_text_read(const char *text, size_t size, struct latency_sink *sink,
 	}
 	if (r >= 0)
 		r = finish_stack(reader);
+	for (unsigned i = 0; i < CPUS_WATCHED; i++)
+		explained_fini(&reader->explained[i]);
 	free(reader);
 	return MIN(r, 0);
 }

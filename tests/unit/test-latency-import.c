@@ -213,6 +213,8 @@ TEST(case_05_osnoise_events_by_name)
 	EXPECT_INT(source_of(&run, "local_timer")->count, 2);
 	EXPECT_INT(source_of(&run, "migration/8")->total_ns, 3068);
 	EXPECT_SERIES(&cpu_of(&run, 8)->gaps, 1, 8812, 8812);
+	/* 8812 less the timer's 2848 and the thread's 3068 */
+	EXPECT_INT(cpu_of(&run, 8)->unexplained_inside_ns, 2896);
 	latency_run_fini(&run);
 }
 
