@@ -75,39 +75,36 @@ struct lat_record {
 };
 
 /*
- * State of one CPU. CPUs share no cache line. Each field has one writer: user space until the
- * programs are attached for the first group, the sampling thread for the second, the programs of
- * this CPU for the rest.
+ * State of one CPU. CPUs share no cache line, and what every wake-up needs stands in the first one.
+ * Writers: [u] user space until the programs are attached, [t] the sampling thread, [a] atomically
+ * by thread and programs, else the programs of this CPU.
  */
 struct lat_cpu {
-	unsigned int active;    /* measured */
-	unsigned int ring_base; /* index of the ring's first slot */
-	int ns_tid;             /* the sampling thread as its pid namespace numbers it */
-	unsigned int unused0;
-
-	unsigned long long next; /* expiry that the sampling thread sleeps until */
-	unsigned int sampling;   /* the noise loop runs: interruptions are written down */
-	unsigned int unused1;
-
-	unsigned long long head; /* positions taken in the ring */
-	/* interruptions: counter changes with each beginning, sums with each end */
-	unsigned long long counter;
-	unsigned long long net[LAT_CLASSES], count[LAT_CLASSES];
-	/* open windows: start moves with what interrupts them, 0 closed */
-	unsigned long long arrival[LAT_CLASSES], start[LAT_CLASSES];
-	unsigned long long epoch; /* changes when the timer's interrupt sets starts anew */
-	/* the wake-up */
+	unsigned int active;     /* [u] measured */
+	unsigned int ring_base;  /* [u] index of the ring's first slot */
+	int ns_tid;              /* [u] the sampling thread as its pid namespace numbers it */
+	int tid;                 /* as the first namespace does; 0 not seen yet */
+	unsigned long long next; /* [t] expiry that the sampling thread sleeps until */
+	unsigned long long head; /* [a] positions taken in the ring */
 	unsigned long long fired, sampled; /* expiries seen in the interrupt, by the thread */
 	unsigned long long seq;
-	int tid; /* the sampling thread, as the first namespace numbers it; 0 not seen yet */
+	unsigned int sampling; /* [t] the noise loop runs: interruptions are written down */
 	unsigned int stop_pending;
-	long long stop_value;
+
+	/* interruptions: counter changes with each beginning, sums with each end */
+	unsigned long long counter;
+	unsigned long long epoch; /* changes when the timer's interrupt sets starts anew */
+	/* open windows: start moves with what interrupts them, 0 closed */
+	unsigned long long start[LAT_CLASSES];
+	unsigned long long timer_now, timer_since;
+	unsigned long long arrival[LAT_CLASSES];
+	unsigned long long net[LAT_CLASSES], count[LAT_CLASSES];
 	/* functions: the longest one of the interrupt or thread that runs */
-	unsigned long long timer_now, timer_since, timer_longest, timer_function;
+	unsigned long long timer_longest, timer_function;
 	unsigned long long work_now, work_since, work_longest, work_function;
 	/* steal */
 	unsigned long long steal_address, steal_last, steal_total;
-	/* losses */
+	long long stop_value;
 	unsigned long long missed_irq; /* wake-ups whose interrupt no program saw */
 	unsigned long long second_source;
 	unsigned long long stack_count; /* frames kept of the latest timer interrupt, 0 none */

@@ -150,12 +150,15 @@ static __always_inline void write_sample(struct lat_cpu *c, u8 context, u64 expi
 	r->value = (s64)(time - expires);
 	r->extra = c->seq;
 	r->number = 0;
-	if (here) {
+	r->comm[0] = 0;
+	if (context == LAT_IN_THREAD) {
+		r->pid = c->tid; /* about to run: current still is the one before */
+	} else if (here) {
 		r->pid = (u32)bpf_get_current_pid_tgid();
-		bpf_get_current_comm(r->comm, sizeof(r->comm));
+		if (cfg_full)
+			bpf_get_current_comm(r->comm, sizeof(r->comm));
 	} else {
 		r->pid = -1;
-		r->comm[0] = 0;
 	}
 	record_done(r, seq);
 }

@@ -106,7 +106,7 @@ static int start_programs(struct latency_engine *engine, bool remote, struct err
 		.irq_limit_ns = options->limits.irq_ns,
 		.thread_limit_ns = options->limits.thread_ns,
 		.stack_ns = options->stack_ns,
-		.ring_slots = own_ring_slots(options),
+		.ring_slots = own_ring_slots(options, engine->id),
 	};
 	int r = bpf_latency_open(&bpf, &engine->bpf, err);
 

@@ -137,9 +137,8 @@ int own_conditions(const struct latency_engine *engine, struct latency_run *run)
 					  engine->options.align_ns ? "spread" : "together");
 	if (r == 0)
 		r = strtab_intern_text(&run->names,
-				       engine->options.clock == CLOCK_REALTIME ?
-					       "CLOCK_REALTIME" :
-					       "CLOCK_MONOTONIC",
+				       engine->options.clock == CLOCK_REALTIME ? "CLOCK_REALTIME"
+									       : "CLOCK_MONOTONIC",
 				       &run->clock);
 	return r < 0 ? r : check_clock(run);
 }

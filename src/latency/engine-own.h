@@ -47,7 +47,7 @@ struct latency_engine {
 /* Allocates, starts the threads with the policy (or, by default, the best one that is allowed). */
 int own_new(const struct latency_options *options, enum latency_engine_id id,
 	    struct latency_run *run, struct latency_engine **ret, struct err *err);
-unsigned own_ring_slots(const struct latency_options *options);
+unsigned own_ring_slots(const struct latency_options *options, enum latency_engine_id id);
 /* Sets what the rings are and lets the threads measure. */
 void own_go(struct latency_engine *engine);
 int own_conditions(const struct latency_engine *engine, struct latency_run *run);

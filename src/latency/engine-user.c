@@ -25,7 +25,7 @@ static int probe(const struct latency_options *options, struct err *err)
 
 static int make_rings(struct latency_engine *engine)
 {
-	unsigned slots = own_ring_slots(&engine->options);
+	unsigned slots = own_ring_slots(&engine->options, engine->id);
 	size_t bytes = (size_t)slots * engine->cpu_count * sizeof(*engine->slots);
 
 	engine->states = aligned_alloc(64, engine->cpu_count * sizeof(*engine->states));
