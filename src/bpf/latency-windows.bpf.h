@@ -170,15 +170,21 @@ static __always_inline bool waiting(const struct lat_cpu *c)
 	return next && c->fired == next && c->sampled != next;
 }
 
-/* Are interruptions of this class written down now? Interrupts always are in timerlat: what ran
- * before the timer's own may be what delayed it. */
-static __always_inline bool wanted(const struct lat_cpu *c, u8 cls)
+/*
+ * Are interruptions of this class that end now written down? In timerlat only what was in the way:
+ * interrupts that end after the expiry and before the thread sleeps again (also those that held up
+ * the timer's own), softirqs and threads while the thread waits.
+ */
+static __always_inline bool wanted(const struct lat_cpu *c, u8 cls, u64 now)
 {
+	u64 next;
+
 	if (cfg_trace)
 		return true;
 	if (!cfg_timerlat)
 		return READ_ONCE(c->sampling);
-	return cls <= LAT_IRQ || waiting(c);
+	next = READ_ONCE(c->next);
+	return cls <= LAT_IRQ ? next && now >= next : waiting(c);
 }
 
 /* --- windows --------------------------------------------------------------------------------- */

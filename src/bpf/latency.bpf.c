@@ -58,7 +58,7 @@ static __always_inline void irq_end(u8 sub, int number, bool count)
 	__sync_fetch_and_add(&c->net[LAT_IRQ], duration);
 	if (count) {
 		__sync_fetch_and_add(&c->count[LAT_IRQ], 1);
-		if (wanted(c, LAT_IRQ))
+		if (wanted(c, LAT_IRQ, now))
 			write_noise(c, LAT_IRQ, sub, number, c->arrival[LAT_IRQ], (s64)duration,
 				    c->timer_function, now);
 	}
@@ -132,7 +132,7 @@ int BPF_PROG(ipi_end, const char *reason)
 	push(c, LAT_SOFTIRQ, duration);
 	push(c, LAT_THREAD, duration);
 	account(c, LAT_IRQ, duration);
-	if (!wanted(c, LAT_IRQ))
+	if (!wanted(c, LAT_IRQ, now))
 		return 0;
 	r = record_new(c, &seq, LAT_NOISE, now);
 	if (!r)
@@ -165,7 +165,7 @@ int BPF_PROG(nmi, u64 handler, s64 delta, int handled)
 	push(c, LAT_SOFTIRQ, delta);
 	push(c, LAT_THREAD, delta);
 	account(c, LAT_NMI, delta);
-	if (wanted(c, LAT_NMI))
+	if (wanted(c, LAT_NMI, now))
 		write_noise(c, LAT_NMI, 0, -1, now - delta, delta, handler, now);
 	return 0;
 }
@@ -202,7 +202,7 @@ int BPF_PROG(softirq_end, unsigned int vector)
 	WRITE_ONCE(c->start[LAT_SOFTIRQ], 0);
 	push_safely(c, LAT_THREAD, duration, epoch);
 	account(c, LAT_SOFTIRQ, duration);
-	if (wanted(c, LAT_SOFTIRQ))
+	if (wanted(c, LAT_SOFTIRQ, now))
 		write_noise(c, LAT_SOFTIRQ, 0, (int)vector, c->arrival[LAT_SOFTIRQ], (s64)duration,
 			    0, now);
 	return 0;
@@ -400,7 +400,7 @@ static __always_inline void thread_end(struct lat_cpu *c, struct task_struct *ta
 	c->start[LAT_THREAD] = 0;
 	work_change(c, 0, now);
 	account(c, LAT_THREAD, duration);
-	if (!wanted(c, LAT_THREAD))
+	if (!wanted(c, LAT_THREAD, now))
 		return;
 	r = record_new(c, &seq, LAT_NOISE, now);
 	if (!r)
