@@ -8,13 +8,14 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/util.h"
 #include "cmd/topdown.h"
 
-#define DEVICES "/sys/bus/event_source/devices"
+#define DEVICES      "/sys/bus/event_source/devices"
+#define TSC_LEAST_NS (5 * NSEC_PER_MSEC)
 
 /* Sorted by name, as topdown_event_find() wants it. */
 static const struct topdown_event generic_events[] = {
@@ -229,15 +230,31 @@ void topdown_list_events(const struct host *host, const struct topdown_tree *tre
 	vec_fini(&names);
 }
 
-/* The frequency of the time stamp counter, as the kernel tells it for reading clocks of events. */
-static struct expr_value tsc_frequency(const struct topdown_machine *machine)
+static uint64_t read_tsc(void)
 {
-	/* descriptors of a simulated kernel have no pages */
-	double hz = machine->ops == &counter_kernel ? counter_tsc_hz() : NAN;
+#ifdef __x86_64__
+	return __builtin_ia32_rdtsc();
+#else
+	return 0;
+#endif
+}
 
-	return hz > 0 ? expr_number(hz)
-		      : expr_missing(EXPR_NOT_COUNTED,
-				     "the frequency of the time stamp counter is not known");
+void topdown_tsc_begin(struct topdown_tsc *tsc)
+{
+	*tsc = (struct topdown_tsc){
+		.hz = counter_tsc_hz(), .start = read_tsc(), .start_ns = clock_monotonic_ns()};
+}
+
+struct expr_value topdown_tsc_frequency(const struct topdown_tsc *tsc)
+{
+	uint64_t now = read_tsc(), ns = clock_monotonic_ns() - tsc->start_ns;
+
+	if (tsc->hz > 0)
+		return expr_number(tsc->hz);
+	if (tsc->start > 0 && now > tsc->start && ns >= TSC_LEAST_NS)
+		return expr_number((double)(now - tsc->start) * 1e9 / (double)ns);
+	return expr_missing(EXPR_NOT_COUNTED,
+			    "the frequency of the time stamp counter is not known");
 }
 
 static int add_tree(struct topdown_job *job, const struct host_cpu_model *model,
@@ -270,7 +287,7 @@ static int add_tree(struct topdown_job *job, const struct host_cpu_model *model,
 	side->tree_count++; /* from here on side_fini() frees what it has */
 	tree->pmu.type = pmu->type;
 	tree->pmu.partial = several;
-	tree->cpus = pmu->cpus;
+	tree->pmu.cpus = pmu->cpus;
 	snprintf(tree->pmu_name, sizeof(tree->pmu_name), "%s", pmu->name);
 	if (several)
 		label_tree(tree);
@@ -306,7 +323,8 @@ int topdown_detect(struct topdown_job *job, struct err *err)
 				       : "");
 	}
 	job->smt = smt.known && smt.value;
-	job->tsc_hz = tsc_frequency(machine);
+	if (machine->ops == &counter_kernel) /* a simulated machine has none */
+		topdown_tsc_begin(&job->tsc);
 	for (unsigned i = 0; i < len && r == 0; i++)
 		r = add_tree(job, &model, &pmus[i], len > 1, err);
 	for (unsigned t = 0; t < job->sides[0].tree_count && r == 0; t++)

@@ -1,26 +1,9 @@
 /* What each run of a live top-down counts: nodes cut into batches that fit the free counters. */
 #include <errno.h>
-#include <sched.h>
 #include <string.h>
 
 #include "base/util.h"
 #include "cmd/topdown-live.h"
-
-/* A PMU of some CPUs is tried on one of them. */
-static bool go_to(const struct topdown_tree *tree, cpu_set_t *before)
-{
-	cpu_set_t set;
-	bool any = false;
-
-	CPU_ZERO(&set);
-	cpuset_for_each(&tree->cpus, cpu)
-		if (cpu < CPU_SETSIZE) {
-			CPU_SET(cpu, &set);
-			any = true;
-		}
-	return any && sched_getaffinity(0, sizeof(*before), before) == 0 &&
-	       sched_setaffinity(0, sizeof(set), &set) == 0;
-}
 
 static void note_lacking(struct live_tree *lt)
 {
@@ -40,8 +23,7 @@ int topdown_make_set(struct live *live, struct live_tree *lt, const struct batch
 	const struct topdown_table *table = lt->tree->table;
 	struct count_plan_options how = {.exact = live->batched};
 	bool wanted[TOPDOWN_EVENTS_MAX] = {false}, together[TOPDOWN_EVENTS_MAX] = {false};
-	bool known[NODES_MAX], first = false, here = true;
-	cpu_set_t before;
+	bool known[NODES_MAX], first = false;
 	int r = 0;
 
 	memcpy(known, lt->known, sizeof(known));
@@ -66,11 +48,7 @@ int topdown_make_set(struct live *live, struct live_tree *lt, const struct batch
 	r = topdown_set_init(&lt->ts, table, wanted, together, &lt->tree->pmu);
 	if (r == 0) {
 		note_lacking(lt);
-		if (lt->tree->pmu.partial)
-			here = go_to(lt->tree, &before);
-		r = topdown_set_plan(&lt->ts, machine->ops, machine->ops_ctx, &how, here);
-		if (lt->tree->pmu.partial && here)
-			sched_setaffinity(0, sizeof(before), &before);
+		r = count_plan(&lt->ts.set, machine->ops, machine->ops_ctx, &how);
 	}
 	*ret_fits = !lt->ts.set.multiplexed && lt->ts.set.passes <= 1;
 	return r < 0 ? err_set(err, r, "plan the counters: %s", strerrordesc_np(-r)) : 0;

@@ -34,7 +34,7 @@ static int add_cpus(const struct topdown_job *job, struct topdown_tree *tree,
 		struct count_place place = {.pid = -1, .cpu = number, .cgroup = -1};
 		char label[64] = "";
 
-		if (tree->pmu.partial && !cpuset_has(&tree->cpus, (unsigned)number))
+		if (tree->pmu.partial && !cpuset_has(&tree->pmu.cpus, (unsigned)number))
 			continue;
 		if (job->options.per_thread)
 			snprintf(label, sizeof(label), "CPU%d", number);

@@ -55,7 +55,7 @@ static void init_counts(const struct topdown_job *job, const struct topdown_tree
 	counts->by_run = true;
 	/* One thread of a core whose slots two threads share: its own formulas, without trust. */
 	counts->literals[0] = expr_number(job->smt && !job->half_core);
-	counts->literals[1] = job->tsc_hz;
+	counts->literals[1] = topdown_tsc_frequency(&job->tsc);
 	counts->literals[2] = expr_missing(EXPR_NOT_COUNTED, "has_pmem is not known");
 }
 
@@ -178,6 +178,10 @@ int topdown_side_evaluate(const struct topdown_job *job, struct topdown_side *si
 			struct topdown_inputs inputs;
 
 			topdown_result_fini(&row->result);
+			if (row->counts.by_run) /* known better after the run */
+				row->counts.literals[1] = topdown_tsc_frequency(&job->tsc);
+			for (uint64_t k = 0; row->repeats && k < job->options.repeat; k++)
+				row->repeats[k].literals[1] = row->counts.literals[1];
 			topdown_counts_inputs(&row->counts, &inputs);
 			r = topdown_eval(tree->topdown, &inputs,
 					 topdown_max_level(job, tree->table), &row->result);

@@ -24,6 +24,12 @@
 
 #define TOPDOWN_TREES_MAX 4
 
+/* The time stamp counter, and the clock beside it. */
+struct topdown_tsc {
+	double hz; /* as the kernel says it, 0: it does not */
+	uint64_t start, start_ns;
+};
+
 /* What is counted on: this machine through its kernel, or what a test puts in its place. */
 struct topdown_machine {
 	const struct host *host;
@@ -69,7 +75,6 @@ struct topdown_tree {
 	struct topdown *topdown;
 	bool borrowed; /* topdown is another side's */
 	struct topdown_pmu pmu;
-	struct cpuset cpus; /* pmu.partial: where it is; else unused */
 	VEC(struct topdown_row) rows;
 	bool *chosen;  /* --nodes, one for each node; NULL: not given */
 	bool *lacking; /* events that the PMU says it does not have, one for each; NULL: not known
@@ -96,9 +101,9 @@ struct topdown_job {
 	char **argv;
 	struct topdown_user_tables *user_tables; /* --metrics; NULL: not read */
 	struct json json;
-	uint64_t time_ns; /* -I: since the start */
-	struct expr_value tsc_hz;
-	bool smt;       /* two threads of a core may be busy */
+	uint64_t time_ns;       /* -I: since the start */
+	struct topdown_tsc tsc; /* zero: this is a file, or a simulated machine */
+	bool smt;               /* two threads of a core may be busy */
 	bool half_core; /* SMT, a table of whole cores, and only one thread of them is counted */
 	bool header_done;
 	int exit_status;
@@ -132,6 +137,9 @@ unsigned topdown_max_level(const struct topdown_job *job, const struct topdown_t
 
 /* topdown-machine.c: the trees of this machine; -ENOENT and others with what is missing */
 int topdown_detect(struct topdown_job *job, struct err *err);
+/* Its frequency: from the kernel, else from what it did since begin (5 ms at least). */
+void topdown_tsc_begin(struct topdown_tsc *tsc);
+struct expr_value topdown_tsc_frequency(const struct topdown_tsc *tsc);
 /* The events that the PMU of a tree has names for, each behind a blank. */
 void topdown_list_events(const struct host *host, const struct topdown_tree *tree, struct str *out);
 extern const struct topdown_table topdown_generic_table;

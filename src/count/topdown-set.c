@@ -56,6 +56,8 @@ static int add_event(struct topdown_set *ts, unsigned event, int group)
 				    .user_group = group,
 				    .kind = COUNT_CORE,
 				    .weak = group == GROUP_LEVEL1,
+				    .partial = ts->pmu.partial,
+				    .cpus = ts->pmu.partial ? &ts->pmu.cpus : NULL,
 				    .user_only = ts->pmu.user_only};
 	CLEANUP_FREE char *name = strdup(source->title);
 
@@ -74,27 +76,13 @@ static int add_event(struct topdown_set *ts, unsigned event, int group)
 	return count_set_add(&ts->set, &added);
 }
 
-/* Cycles of this PMU, alone: what was counted of them is all that there was on its cores. */
-static int add_total(struct topdown_set *ts)
-{
-	char name[] = "cycles";
-	struct count_event added = {.name = name, .scale = 1, .user_group = -1, .kind = COUNT_CORE};
-
-	added.user_only = ts->pmu.user_only;
-	added.attr.type = PERF_TYPE_HARDWARE;
-	added.attr.config = PERF_COUNT_HW_CPU_CYCLES | (uint64_t)ts->pmu.type << 32;
-	set_modes(&added.attr, &ts->pmu);
-	ts->total = (int)ts->set.events.len;
-	return count_set_add(&ts->set, &added);
-}
-
 int topdown_set_init(struct topdown_set *ts, const struct topdown_table *table, const bool *wanted,
 		     const bool *together, const struct topdown_pmu *pmu)
 {
 	int slots = topdown_event_find(table, "slots"), r = 0;
 	bool metrics = false;
 
-	*ts = (struct topdown_set){.table = table, .pmu = *pmu, .total = -1};
+	*ts = (struct topdown_set){.table = table, .pmu = *pmu};
 	for (unsigned i = 0; i < table->event_count; i++)
 		metrics |= wanted[i] && is_metric(table, i);
 	if (metrics && slots >= 0) /* leads */
@@ -106,8 +94,6 @@ int topdown_set_init(struct topdown_set *ts, const struct topdown_table *table, 
 		for (unsigned i = 0; i < table->event_count && r == 0; i++)
 			if (wanted[i] && !is_metric(table, i) && together[i] == (pass == 0))
 				r = add_event(ts, i, pass == 0 ? GROUP_LEVEL1 : -1);
-	if (r == 0 && pmu->partial && ts->len > 0)
-		r = add_total(ts);
 	if (r < 0)
 		topdown_set_fini(ts);
 	return r;
@@ -117,25 +103,6 @@ void topdown_set_fini(struct topdown_set *ts)
 {
 	count_set_fini(&ts->set);
 	ts->len = 0;
-}
-
-static void mark_partial(struct topdown_set *ts)
-{
-	for (size_t i = 0; i < ts->set.events.len; i++)
-		ts->set.events.data[i].partial = true;
-}
-
-int topdown_set_plan(struct topdown_set *ts, const struct counter_ops *ops, void *ctx,
-		     const struct count_plan_options *how, bool here)
-{
-	int r;
-
-	if (ts->pmu.partial && !here)
-		mark_partial(ts); /* the plan tries nothing */
-	r = count_plan(&ts->set, ops, ctx, how);
-	if (r == 0 && ts->pmu.partial)
-		mark_partial(ts); /* values are as counted: topdown_set_values() scales them */
-	return r;
 }
 
 void topdown_set_lacks(struct topdown_set *ts, unsigned event, const char *why)
@@ -163,39 +130,6 @@ static struct expr_value convert(const struct count_value *value)
 		snprintf(v.reason, sizeof(v.reason), "counted %.0f%% of the time",
 			 100 * value_share(value));
 	return v;
-}
-
-/* Of a set on some of the CPUs: the cycles that an event's group saw, of those that there were. */
-static void scale_partial(const struct topdown_set *ts, const struct count_session *session,
-			  unsigned row, unsigned event, const struct count_value *total,
-			  struct count_value *value)
-{
-	int g = count_set_group_of(&ts->set, event, NULL);
-	const struct count_group *group = g >= 0 ? &ts->set.groups.data[g] : NULL;
-	struct count_group_sum sum;
-	uint64_t seen;
-	double share;
-
-	value->reason[0] = '\0'; /* on which cores it ran is said once, for the tree */
-	if (!value_has_number(value) || !value_has_number(total))
-		return;
-	sum = count_session_group(session, row, (unsigned)g);
-	seen = group->anchor >= 0 ? sum.values[group->anchor] : 0;
-	share = group->anchor >= 0 && total->raw > 0 ? (double)seen / (double)total->raw
-		: total->running_ns > 0 ? (double)sum.running_ns / (double)total->running_ns
-					: 1;
-	if (share >= 0.99) /* reads of two groups lie a moment apart */
-		return;
-	value->state = share < VALUE_WEAK_SHARE ? VALUE_WEAK : VALUE_ESTIMATED;
-	value->stderr_ = NAN;
-	if (share < VALUE_MIN_SHARE) {
-		value->state = VALUE_NOT_COUNTED;
-		value->value = NAN;
-	} else {
-		value->value = (double)value->raw / share;
-	}
-	snprintf(value->reason, sizeof(value->reason), "counted %.0f%% of the time on these cores",
-		 100 * share);
 }
 
 /* Emulated cores and some hypervisors have stall counters that never move. */
@@ -235,8 +169,9 @@ int topdown_set_values(const struct topdown_set *ts, const struct count_session 
 	for (unsigned i = 0; i < ts->set.events.len; i++)
 		count_session_value(session, row, i, &values[i]);
 	count_check_values(&ts->set, values);
-	for (unsigned i = 0; ts->total >= 0 && i < ts->len; i++)
-		scale_partial(ts, session, row, i, &values[ts->total], &values[i]);
+	for (unsigned i = 0; i < ts->len; i++)
+		if (ts->pmu.partial && values[i].state == VALUE_MEASURED)
+			values[i].reason[0] = '\0'; /* on which cores it ran is said for the tree */
 	distrust_stuck(ts, values);
 	for (unsigned i = 0; i < ts->len && r == 0; i++) {
 		const struct count_event *event = &ts->set.events.data[i];

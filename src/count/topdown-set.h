@@ -4,10 +4,8 @@
  * PERF_METRICS stand in one group behind slots, as the hardware wants it. The other events of
  * level 1 form one group too, when they fit together, so that its parts are of the same time.
  *
- * On a machine with two kinds of cores a set belongs to the PMU of one kind. A thread is counted
- * there while it runs on such a core, so running < enabled says nothing about shared counters: the
- * set carries cycles of its own PMU that count all that time, and what took turns is scaled by
- * them.
+ * On a machine with two kinds of cores a set belongs to the PMU of one kind; its events say so
+ * (count_event.partial), and the plan is made on one of its CPUs.
  */
 #pragma once
 
@@ -21,9 +19,10 @@
 
 /* What the events of a table are opened on. */
 struct topdown_pmu {
-	unsigned type;  /* of the core PMU in sysfs */
-	bool generic;   /* the table's events are the kernel's own (PERF_TYPE_HARDWARE) */
-	bool partial;   /* it exists on some of the CPUs only */
+	unsigned type; /* of the core PMU in sysfs */
+	bool generic;  /* the table's events are the kernel's own (PERF_TYPE_HARDWARE) */
+	bool partial;  /* it exists on some of the CPUs only: these */
+	struct cpuset cpus;
 	bool user_only; /* the kernel may not be counted */
 };
 
@@ -33,18 +32,12 @@ struct topdown_set {
 	struct count_set set;
 	unsigned event_of[TOPDOWN_EVENTS_MAX]; /* set event -> table event; anchors have none */
 	unsigned len;
-	int total; /* partial: the set's event that counts all cycles on this PMU, -1: none */
 };
 
 /* wanted and together: one for each event of the table; together ones get a group. */
 int topdown_set_init(struct topdown_set *ts, const struct topdown_table *table, const bool *wanted,
 		     const bool *together, const struct topdown_pmu *pmu);
 void topdown_set_fini(struct topdown_set *ts);
-
-/* Lays the set onto the counters that are free. A partial set has to be planned on one of its CPUs:
- * here tells that the calling thread runs there, otherwise nothing is tried. */
-int topdown_set_plan(struct topdown_set *ts, const struct counter_ops *ops, void *ctx,
-		     const struct count_plan_options *how, bool here);
 
 /* A table's event that this machine's PMU says it lacks: not opened, and said so. */
 void topdown_set_lacks(struct topdown_set *ts, unsigned event, const char *why);

@@ -181,6 +181,17 @@ TEST(two_kinds_of_cores_have_two_trees)
 	sim_topdown("-a -d 10ms -l 1 --csv");
 	EXPECT(printed("P-cores (cpu_core),"));
 	sim_end();
+	/* Turns on one kind are scaled by the cycles of that kind, not by the time elsewhere. */
+	sim_make(NULL, SIM_ADL, 0);
+	sim_add_pmu("cpu_core", 4, "spr", 10, "0-1\n");
+	sim_add_pmu("cpu_atom", 10, "adl-e", 6, "2-3\n");
+	sim.core_share = 0.5;
+	sim_topdown("-l 2 --json -- sleep 0.2");
+	EXPECT_INT(sim.runs, 1);
+	EXPECT_NEAR(sim_share_after("P-cores", "backend_bound"), 0.84, 0.002);
+	EXPECT_NEAR(sim_share_after("E-cores", "frontend_bound"), 0.44, 0.05);
+	EXPECT_NEAR(sim_share_after("E-cores", "retiring"), 0.29, 0.05);
+	sim_end();
 }
 
 /* A thread sees one of the two threads that share the slots of its core. */
@@ -446,4 +457,21 @@ TEST(without_rights_user_mode_alone)
 	EXPECT(printed("counting the whole machine needs CAP_PERFMON"));
 	EXPECT(printed("on CPU, kernel")); /* the accounts instead */
 	sim_end();
+}
+
+TEST(the_time_stamp_counter_has_a_frequency)
+{
+	struct topdown_tsc tsc;
+	struct expr_value hz;
+
+	topdown_tsc_begin(&tsc);
+	SKIP_IF(tsc.hz == 0 && tsc.start == 0, "no time stamp counter");
+	usleep(20000);
+	hz = topdown_tsc_frequency(&tsc);
+	EXPECT(expr_has_number(&hz));
+	EXPECT(hz.value > 1e8 && hz.value < 1e10);
+	printf("# %.0f Hz\n", hz.value);
+	tsc = (struct topdown_tsc){.hz = 0};
+	hz = topdown_tsc_frequency(&tsc);
+	EXPECT(!expr_has_number(&hz));
 }

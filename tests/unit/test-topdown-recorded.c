@@ -94,8 +94,14 @@ static uint64_t replay_clock(void *ctx)
 	return sim.live ? sim.now : replay.under->clock(ctx);
 }
 
+static int replay_run_on(void *ctx, const struct cpuset *cpus)
+{
+	return 0;
+}
+
 static const struct counter_ops replay_ops_topdown = {replay_open,    replay_read,  replay_enable,
-						      replay_disable, replay_close, replay_clock};
+						      replay_disable, replay_close, replay_clock,
+						      replay_run_on};
 
 /* --- recordings ------------------------------------------------------------------------------ */
 

@@ -68,7 +68,7 @@ static struct topdown_result run(struct fake_pmu *pmu, const char *cpu, unsigned
 	topdown_events(topdown, nodes, false, level > 1, wanted);
 	EXPECT_INT(topdown_set_init(ts, table, wanted, together, &(struct topdown_pmu){.type = 4}),
 		   0);
-	EXPECT_INT(topdown_set_plan(ts, &fake_ops, pmu, &plan, true), 0);
+	EXPECT_INT(count_plan(&ts->set, &fake_ops, pmu, &plan), 0);
 	EXPECT_INT(count_session_open(&ts->set, &fake_ops, pmu, &place, 1, 1, &how, &session, NULL),
 		   0);
 	count_session_enable(session);
