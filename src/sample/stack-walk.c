@@ -50,11 +50,15 @@ void stack_code_of_table(const struct unwind_table *table, enum unwind_arch arch
 	found = unwind_table_rule(table, unwind_table_vaddr(table, file_offset - !exact),
 				  &ret->rule);
 	/* A handler returns to the stub's first byte: no call is before it. */
-	if (!found && unwind_table_is_sigreturn(table, unwind_table_vaddr(table, file_offset))) {
+	if ((!found || ret->rule.flags & UNWIND_GUESSED) &&
+	    unwind_table_is_sigreturn(table, unwind_table_vaddr(table, file_offset))) {
 		ret->rule = unwind_signal_rule;
 		found = true;
 	}
-	ret->kind = found ? STACK_RULE : STACK_GAP;
+	if (found)
+		ret->kind = STACK_RULE;
+	else if (unwind_table_describes(table))
+		ret->kind = STACK_GAP;
 }
 
 static const struct stack_code *code_at(struct stack_walker *walker, uint64_t ip, bool exact)
@@ -128,16 +132,32 @@ static enum unwind_result step_bare_leaf(const struct stack_step *at, bool gap)
 	return result == UNWIND_NEXT ? UNWIND_LOST : result;
 }
 
+/* A rule that was read from code is right when it leads to code. */
+static bool step_guessed(const struct stack_step *at, const struct unwind_rule *rule, bool leaf)
+{
+	struct unwind_regs regs = *at->regs;
+
+	if (unwind_step(rule, at->walker->arch, at->memory, &regs, leaf) != UNWIND_NEXT ||
+	    !plausible(at, regs.ip))
+		return false;
+	*at->regs = regs;
+	return true;
+}
+
 static enum unwind_result step(const struct stack_step *at, const struct stack_code *code,
 			       bool leaf)
 {
 	const struct unwind_rule *rule = &code->rule;
 	enum unwind_arch arch = at->walker->arch;
 
-	if (code->kind == STACK_RULE &&
-	    (rule->cfa != UNWIND_CFA_UNKNOWN || rule->flags & UNWIND_SIGNAL ||
-	     rule->ra.kind == UNWIND_UNDEFINED))
+	if (code->kind == STACK_RULE && rule->flags & UNWIND_GUESSED) {
+		if (step_guessed(at, rule, leaf))
+			return UNWIND_NEXT;
+	} else if (code->kind == STACK_RULE &&
+		   (rule->cfa != UNWIND_CFA_UNKNOWN || rule->flags & UNWIND_SIGNAL ||
+		    rule->ra.kind == UNWIND_UNDEFINED)) {
 		return unwind_step(rule, arch, at->memory, at->regs, leaf);
+	}
 	at->walker->by_frame_pointer = true;
 	return leaf ? step_bare_leaf(at, code->kind == STACK_GAP)
 		    : unwind_step_fp(arch, at->memory, at->regs);

@@ -2,6 +2,8 @@
  * unwind-rows.c runs their instructions. */
 #pragma once
 
+#include <pthread.h>
+
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/vec.h"
@@ -17,7 +19,22 @@ struct unwind_table {
 	VEC(uint64_t) sigreturns;
 	struct hash_index rule_index; /* while it is made */
 	struct unwind_search *search; /* instead of rows, see unwind_table_open() */
+	struct unwind_lazy *lazy;     /* the code itself, NULL: not asked for it */
 };
+
+/* The code of functions that nothing describes, read when the first one is met. */
+struct unwind_lazy {
+	pthread_mutex_t lock;
+	char *path;
+	uint64_t size; /* of the file: another one is not read */
+	struct unwind_code *code;
+	bool tried;
+};
+
+/* unwind-code.c: x86-64 only, -ENOTSUP else. */
+int unwind_code_new(const struct elf_file *elf, struct unwind_code **ret);
+void unwind_code_free(struct unwind_code *code);
+bool unwind_code_rule(const struct unwind_code *code, uint64_t vaddr, struct unwind_rule *ret);
 
 struct cfi_section {
 	const uint8_t *data;
@@ -36,6 +53,9 @@ struct unwind_search {
 	const uint8_t *index; /* 8 bytes each */
 	size_t count;
 };
+
+/* unwind_table_open() of an image, which must outlive the table. */
+int unwind_search_of_image(const void *image, size_t size, struct unwind_table **ret);
 
 #define CFI_COLUMNS 3 /* RA, FP, BX */
 

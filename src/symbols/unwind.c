@@ -285,6 +285,48 @@ static bool search_rule(const struct unwind_table *table, uint64_t vaddr, struct
 			   index_word(search, low - 1, 1) - search->frame.vaddr, vaddr, ret);
 }
 
+static void lazy_free(struct unwind_lazy *lazy)
+{
+	if (!lazy)
+		return;
+	unwind_code_free(lazy->code);
+	pthread_mutex_destroy(&lazy->lock);
+	free(lazy->path);
+	free(lazy);
+}
+
+static int lazy_new(const struct elf_file *elf, const char *path, struct unwind_lazy **ret)
+{
+	struct unwind_lazy *lazy = calloc(1, sizeof(*lazy));
+
+	if (!lazy)
+		return -ENOMEM;
+	pthread_mutex_init(&lazy->lock, NULL);
+	lazy->size = elf->size;
+	lazy->path = strdup(path);
+	if (!lazy->path) {
+		lazy_free(lazy);
+		return -ENOMEM;
+	}
+	*ret = lazy;
+	return 0;
+}
+
+static bool lazy_rule(struct unwind_lazy *lazy, uint64_t vaddr, struct unwind_rule *ret)
+{
+	struct elf_file elf = {.fd = -1};
+
+	pthread_mutex_lock(&lazy->lock);
+	if (!lazy->tried && elf_open(lazy->path, &elf, NULL) == 0) {
+		if (elf.size == lazy->size)
+			(void)unwind_code_new(&elf, &lazy->code);
+		elf_close(&elf);
+	}
+	lazy->tried = true;
+	pthread_mutex_unlock(&lazy->lock);
+	return lazy->code && unwind_code_rule(lazy->code, vaddr, ret);
+}
+
 /* Fills the table of an opened object; path NULL: not a file, so that it has no debug file. */
 static int table_of_elf(const struct symbols *symbols, struct elf_file *elf, const char *path,
 			bool search, struct unwind_table **ret, struct err *err)
@@ -308,7 +350,9 @@ static int table_of_elf(const struct symbols *symbols, struct elf_file *elf, con
 	}
 	if (r == 0)
 		r = find_sigreturns(table, elf);
-	if (r == 0 && !table->search && table->rows.len == 0 && table->sigreturns.len == 0)
+	if (r == 0 && search && path && table->arch == UNWIND_X86_64)
+		r = lazy_new(elf, path, &table->lazy);
+	if (r == 0 && !unwind_table_describes(table) && !table->lazy && table->sigreturns.len == 0)
 		r = err_set(err, -ENODATA, "no call frame information");
 	if (r < 0) {
 		unwind_table_free(table);
@@ -319,6 +363,18 @@ static int table_of_elf(const struct symbols *symbols, struct elf_file *elf, con
 	elf->nsegments = 0;
 	*ret = table;
 	return 0;
+}
+
+int unwind_search_of_image(const void *image, size_t size, struct unwind_table **ret)
+{
+	struct elf_file elf = {.fd = -1};
+	int r = elf_open_image(image, size, NULL, &elf, NULL);
+
+	if (r < 0)
+		return r;
+	r = table_of_elf(NULL, &elf, NULL, true, ret, NULL);
+	elf_close(&elf);
+	return r;
 }
 
 int unwind_table_of_image(const void *image, size_t size, struct unwind_table **ret,
@@ -385,6 +441,7 @@ void unwind_table_free(struct unwind_table *table)
 	hash_index_fini(&table->rule_index);
 	elf_close(&table->segments);
 	search_free(table->search);
+	lazy_free(table->lazy);
 	free(table);
 }
 
@@ -412,12 +469,20 @@ bool unwind_table_rule(const struct unwind_table *table, uint64_t vaddr, struct 
 {
 	const struct unwind_rule *rule;
 
-	if (table->search)
-		return search_rule(table, vaddr, ret);
-	rule = unwind_table_find(table, vaddr);
-	if (rule)
+	if (table->search) {
+		if (search_rule(table, vaddr, ret))
+			return true;
+	} else if ((rule = unwind_table_find(table, vaddr)) != NULL) {
 		*ret = *rule;
-	return rule != NULL;
+		return true;
+	}
+	return table->lazy && !unwind_table_is_sigreturn(table, vaddr) &&
+	       lazy_rule(table->lazy, vaddr, ret);
+}
+
+bool unwind_table_describes(const struct unwind_table *table)
+{
+	return table->search || table->rows.len > 0;
 }
 
 bool unwind_table_is_sigreturn(const struct unwind_table *table, uint64_t vaddr)

@@ -57,7 +57,8 @@ struct unwind_place {
 	int32_t offset;
 };
 
-#define UNWIND_SIGNAL 1 /* the frame that the kernel puts before a signal handler */
+#define UNWIND_SIGNAL  1 /* the frame that the kernel puts before a signal handler */
+#define UNWIND_GUESSED 2 /* read from the code: to be believed when it leads somewhere */
 
 struct unwind_rule {
 	uint8_t cfa, cfa_reg, flags, unused;
@@ -78,7 +79,9 @@ int unwind_table_load(const struct symbols *symbols, const struct module_ref *re
 /*
  * The same without compiling rows, where the object has an index of its functions (.eh_frame_hdr):
  * opening then costs reading .eh_frame, whatever its size, and each unwind_table_rule() decodes one
- * function. For those that keep the rules of the addresses they meet.
+ * function. For those that keep the rules of the addresses they meet. Functions of x86-64 that
+ * nothing describes get rules that are read from their code (UNWIND_GUESSED); an object that
+ * describes nothing at all is no error then.
  */
 int unwind_table_open(const struct symbols *symbols, const struct module_ref *ref,
 		      struct unwind_table **ret, struct err *err);
@@ -95,6 +98,8 @@ const struct unwind_rule *unwind_table_find(const struct unwind_table *table, ui
 bool unwind_table_is_sigreturn(const struct unwind_table *table, uint64_t vaddr);
 /* A file offset as a virtual address; the offset itself when no segment holds it. */
 uint64_t unwind_table_vaddr(const struct unwind_table *table, uint64_t offset);
+/* False when all its rules are guessed. */
+bool unwind_table_describes(const struct unwind_table *table);
 enum unwind_arch unwind_table_arch(const struct unwind_table *table);
 
 /* The rows, for those that copy them: the rule of all addresses from vaddr up to the next row's. */

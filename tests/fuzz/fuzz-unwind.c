@@ -1,8 +1,10 @@
 /* Call frame information of any bytes, and steps by the rules it gives over the same bytes as a
  * stack: tables stay sorted, every step goes up, and no walk is longer than its stack. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "symbols/unwind-internal.h"
+#include "symbols/x86-length.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -48,6 +50,45 @@ static void look_up(const struct unwind_table *table)
 	(void)unwind_table_vaddr(table, 4096);
 }
 
+/* Searching asks the linker's index and decodes one function at a time. */
+static void search(const uint8_t *data, size_t size)
+{
+	struct unwind_table *table;
+	struct unwind_rule rule;
+
+	if (unwind_search_of_image(data, size, &table) < 0)
+		return;
+	for (uint64_t vaddr = 0; vaddr < 0x2000; vaddr += 17)
+		(void)unwind_table_rule(table, vaddr, &rule);
+	for (size_t at = 0; at + 8 <= size; at += 8) {
+		uint64_t vaddr;
+
+		memcpy(&vaddr, data + at, sizeof(vaddr));
+		(void)unwind_table_rule(table, vaddr, &rule);
+	}
+	unwind_table_free(table);
+}
+
+/* Rules from any bytes as code. */
+static void code(const uint8_t *data, size_t size)
+{
+	struct elf_file elf;
+	struct unwind_code *code;
+	struct unwind_rule rule;
+	struct x86_instruction in;
+
+	if (x86_decode(data, size, &in) == 0 && (in.length == 0 || in.length > X86_LENGTH_MAX))
+		abort();
+	if (elf_open_image(data, size, NULL, &elf, NULL) < 0)
+		return;
+	if (unwind_code_new(&elf, &code) == 0) {
+		for (uint64_t vaddr = 0; vaddr < 0x2000; vaddr += 0x2f1)
+			(void)unwind_code_rule(code, vaddr, &rule);
+		unwind_code_free(code);
+	}
+	elf_close(&elf);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct cfi_section sections[2];
@@ -60,6 +101,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		look_up(table);
 		walk(table, data, size);
 		unwind_table_free(table);
+		search(data, size);
+		code(data, size);
 		return 0;
 	}
 	table = calloc(1, sizeof(*table));

@@ -29,6 +29,11 @@ build() {
 	cc $flags -shared -fPIC -o liblibrary.so "$programs/library.c"
 	build c-shared cc $flags -DLIBRARY -o c-shared "$programs/stacks.c" -L. -llibrary "-Wl,-rpath,$PWD" -lpthread
 	build c-static cc $flags -static -o c-static "$programs/stacks.c" -lpthread
+	build c-musl musl-gcc $flags -static -o c-musl "$programs/stacks.c"
+	if [ -x c-musl ]; then # names by a debug file, which does not help unwinding
+		objcopy --only-keep-debug c-musl c-musl.debug
+		build c-musl-stripped objcopy --strip-all --add-gnu-debuglink=c-musl.debug c-musl c-musl-stripped
+	fi
 	build cxx g++ $flags -rdynamic -o cxx "$programs/stacks.cc" -lpthread
 	[ -x cxx ] && build cxx-stripped strip -o cxx-stripped cxx
 	build rust rustc -O -o rust "$programs/stacks.rs"

@@ -15,8 +15,8 @@ ROOTS = re.compile(
     r"^(main|main\.main|stacks::main|std::rt::lang_start.*|start_thread|_start|_start_c|__libc_start_main.*|start|clone3?|__clone3?"
     r"|_dl_start.*|_dl_start_user|_dl_relocate_object|execve|__execve|__x64_sys_execve|exec.*|begin_new_exec"
     r"|runtime\.goexit.*|runtime\.mstart.*|runtime\.rt0_go.*|runtime\.main|_rt0_.*|ret_from_fork.*)$")
-# Where Go goes over to its system stack: that is another stack, and the copy is of one.
-SWITCHES = re.compile(r"^runtime\.(systemstack|mcall|morestack|asmcgocall)\b")
+# Where Go goes over to its system stack or its signal stack: that is another stack, and the copy is of one.
+SWITCHES = re.compile(r"^runtime\.(systemstack|mcall|morestack|asmcgocall|sigreturn__sigaction|sigtramp)\b")
 # leaf -> function and how often it lies above that leaf
 EXACT = {
     "burn_rec": (r"^(rec|rec\.\w+\.\d+)$", 41),
@@ -46,7 +46,8 @@ def main():
         else:
             unrooted[";".join(frames[:3] + ["..."] + frames[-3:])] += number
         for leaf in frames:
-            if plain(leaf) in EXACT and not any(frame.startswith("main.panics") for frame in frames):
+            if plain(leaf) in EXACT and not any(
+                    frame.startswith("main.panics") or SWITCHES.match(frame) for frame in frames):
                 function, wanted = EXACT[plain(leaf)]
                 times = sum(1 for frame in frames if re.match(function, plain(frame)))
                 counted += number

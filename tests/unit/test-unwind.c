@@ -7,7 +7,8 @@
 #include "base/util.h"
 #include "harness/tap.h"
 #include "symbols/symbols.h"
-#include "symbols/unwind.h"
+#include "symbols/unwind-internal.h"
+#include "symbols/x86-length.h"
 
 #define COLUMNS_MAX 64
 
@@ -195,7 +196,8 @@ static void compare_search(const char *path)
 		for (int end = 0; end < 2; end++) {
 			const struct unwind_rule *want = unwind_table_find(rows, ends[end]);
 			struct unwind_rule have;
-			bool found = unwind_table_rule(search, ends[end], &have);
+			bool found = unwind_table_rule(search, ends[end], &have) &&
+				     !(have.flags & UNWIND_GUESSED);
 
 			if (found != !!want || (found && memcmp(want, &have, sizeof(have)) != 0))
 				if (different++ < 5)
@@ -211,6 +213,106 @@ static void compare_search(const char *path)
 	unwind_table_free(rows);
 	unwind_table_free(search);
 	symbols_free(symbols);
+}
+
+/* What is read from the code of described functions against their description: the stack's height,
+ * where rbp and rbx are. */
+static void compare_code(const char *path)
+{
+	struct elf_file elf;
+	struct unwind_table *rows = load(path);
+	struct unwind_code *code = NULL;
+	size_t count, asked = 0, none = 0, other = 0;
+	const struct unwind_row *row;
+	uint64_t base;
+
+	ASSERT(rows && elf_open(path, &elf, NULL) == 0);
+	EXPECT_INT(unwind_code_new(&elf, &code), 0);
+	elf_close(&elf);
+	row = unwind_table_rows(rows, &count, &base);
+	for (size_t i = 0; code && i < count; i++) {
+		const struct unwind_rule *want = unwind_table_find(rows, base + row[i].pc);
+		struct unwind_rule have;
+
+		if (!want || want->cfa != UNWIND_CFA_REG || want->flags & UNWIND_SIGNAL ||
+		    want->ra.kind != UNWIND_AT_CFA)
+			continue;
+		asked++;
+		if (!unwind_code_rule(code, base + row[i].pc, &have)) {
+			none++;
+		} else if (have.cfa_reg != want->cfa_reg || have.cfa_offset != want->cfa_offset) {
+			if (other++ < 5)
+				printf("# %s: %#llx: r%u%+d bp %d bx %d, want r%u%+d bp %d bx %d\n",
+				       path, (unsigned long long)(base + row[i].pc), have.cfa_reg,
+				       have.cfa_offset, have.fp.offset, have.bx.offset,
+				       want->cfa_reg, want->cfa_offset, want->fp.offset,
+				       want->bx.offset);
+		}
+	}
+	printf("# %s: %zu rows, %zu not read from the code, %zu otherwise\n", path, asked, none,
+	       other);
+	/* Stripped: parts of functions that lie apart begin where nothing leads to. */
+	EXPECT(asked > 100 && other * 20 <= asked && (none + other) * 5 <= asked);
+	unwind_code_free(code);
+	unwind_table_free(rows);
+}
+
+TEST(code_tells_what_its_description_tells)
+{
+#if !defined(__x86_64__)
+	SKIP("the code is that of x86-64");
+#endif
+	compare_code("/lib/x86_64-linux-gnu/libc.so.6");
+	compare_code("/usr/lib/x86_64-linux-gnu/libstdc++.so.6");
+	compare_code("/proc/self/exe");
+}
+
+/* Lengths of instructions of every shape: prefixes, maps, SIB, displacements, immediates, VEX,
+ * EVEX. */
+TEST(instructions_have_their_lengths)
+{
+	static const struct {
+		uint8_t length, bytes[X86_LENGTH_MAX];
+	} cases[] = {
+		{1, {0x55}},
+		{2, {0x41, 0x57}},
+		{3, {0x48, 0x89, 0xe5}},
+		{4, {0x48, 0x83, 0xec, 0x18}},
+		{7, {0x48, 0x81, 0xec, 0xd8, 3, 0, 0}},
+		{8, {0x48, 0x8b, 0x84, 0x24, 0x18, 4, 0, 0}},
+		{9, {0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0}},
+		{5, {0xe8, 1, 2, 3, 4}},
+		{6, {0x0f, 0x8e, 1, 2, 3, 4}},
+		{10, {0x48, 0xb8, 1, 2, 3, 4, 5, 6, 7, 8}},
+		{5, {0xb8, 1, 2, 3, 4}},
+		{4, {0x66, 0xb8, 1, 2}},
+		{7, {0x48, 0x8d, 0x05, 1, 2, 3, 4}},
+		{8, {0x48, 0x8d, 0x34, 0xc5, 0, 0, 0, 0}},
+		{3, {0xf6, 0xc1, 1}},
+		{2, {0xf6, 0xd9}},
+		{6, {0xf7, 0xc1, 1, 2, 3, 4}},
+		{4, {0xf3, 0x0f, 0x1e, 0xfa}},
+		{5, {0x66, 0x0f, 0x38, 0x00, 0xc1}},
+		{6, {0x66, 0x0f, 0x3a, 0x0f, 0xc1, 8}},
+		{4, {0xc5, 0xf8, 0x28, 0xc1}},
+		{3, {0xc5, 0xf8, 0x77}},
+		{6, {0xc4, 0xe3, 0x7d, 0x39, 0xc1, 1}},
+		{6, {0x62, 0xf1, 0x7c, 0x48, 0x28, 0xc1}},
+		{10, {0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0}}, /* two prefixes */
+		{3, {0xc2, 8, 0}},
+		{4, {0xc8, 8, 0, 0}},
+		{9, {0xa1, 1, 2, 3, 4, 5, 6, 7, 8}},
+	};
+	struct x86_instruction in;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		EXPECT_INT(x86_decode(cases[i].bytes, X86_LENGTH_MAX, &in), 0);
+		if (!EXPECT_INT(in.length, cases[i].length))
+			printf("# case %zu\n", i);
+		EXPECT_INT(x86_decode(cases[i].bytes, cases[i].length - 1u, &in), -EBADMSG);
+	}
+	EXPECT_INT(x86_decode((const uint8_t[]){0x06}, 1, &in), -EBADMSG);
+	EXPECT_INT(x86_decode(NULL, 0, &in), -EBADMSG);
 }
 
 TEST(searches_agree_with_rows)
