@@ -175,7 +175,7 @@ class Table:
                 self.fail(f"{what}: {type(part).__name__} is not in the language")
         return compile(tree, what, "eval")
 
-    def check(self, meanings):
+    def check(self, meanings, sums=True):
         for key in ("set", "cpu", "vendor", "pmu", "width"):
             if key not in self.fields:
                 self.fail(f"no line '{key}'")
@@ -207,7 +207,8 @@ class Table:
                 self.fail(f"{node['title']}: no node {node['or'][0]}")
             if self.fields["vendor"] == "intel" and node["level"] == 1 and node["unit"] != "slots":
                 self.fail(f"{node['title']}: level 1 is of slots")
-        self.check_sums()
+        if sums:
+            self.check_sums()
 
     def depends(self, name, path):
         if name in path:
@@ -369,7 +370,7 @@ def main():
     out, meanings, tables = args[0], read_meanings(args[1]), [Table(path) for path in args[2:]]
     cpus = set()
     for table in tables:
-        table.check(meanings)
+        table.check(meanings, mode == "--compile")  # the build has tried the sums of a page
         for cpu in table.fields["cpu"].split():
             if cpu in cpus:
                 table.fail(f"the CPU {cpu} is in two tables")

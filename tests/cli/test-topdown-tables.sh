@@ -80,7 +80,5 @@ expect_lines=$(grep -c '"Memory_Bound"' out.c)
 if [ "$expect_lines" = 1 ]; then ok "without what lies below, and its events"; else not_ok "without what lies below" "$expect_lines"; fi
 printf 'set Like\ncpu t3\nlike good\nnode Memory_Bound < Frontend_Bound slots\n\tvalue memory / SLOTS\n\tover 1%%\n' >like.txt
 check_fails "a node does not move" 'has another parent' compile good.txt like.txt
-check "every table of the program, and the page" python3 "$ROOT/tools/compile-topdown.py" --check-page "$ROOT/docs/topdown-trees.md" "$ROOT/data/topdown/meanings.txt" \
-	$(for t in skl skx clx icl spr glc lnc gmt cmt zen4 zen5 n1 n2 n2-r0p2 n3 v1 v2 v3; do echo "$ROOT/data/topdown/$t.txt"; done)
 
 plan_end

@@ -247,7 +247,7 @@ RECORDINGS = {
 def text_of(cpu):
     what, fill, f = RECORDINGS[cpu]
     table = tables.Table(os.path.join(ROOT, "data", "topdown", f.table + ".txt"))
-    table.check({node["title"]: ("", "") for node in table.nodes.values()})
+    table.check({node["title"]: ("", "") for node in table.nodes.values()}, sums=False)
     fill(f)
     lines = [f"# {cpu}: {what}. Made by make-recordings.py; no machine gave these numbers.", "smt_on 0"]
     if any("#system_tsc_freq" in let for let in table.lets.values()):
