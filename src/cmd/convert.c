@@ -194,7 +194,7 @@ static int choose_input(const struct convert_options *o, struct names_places *pl
 			struct input_options *ret, struct err *err)
 {
 	static const enum input_format formats[] = {INPUT_RECORDING, INPUT_PPROF, INPUT_FOLDED,
-						    INPUT_LEGACY};
+						    INPUT_LEGACY, INPUT_SCRIPT};
 
 	ret->max_bytes = o->max_bytes;
 	ret->collect = (struct collect_options){
@@ -214,7 +214,8 @@ static int choose_input(const struct convert_options *o, struct names_places *pl
 			ret->format = formats[i];
 			return 0;
 		}
-	return err_set(err, -EINVAL, "--from %s: recording, pprof, folded or legacy", o->from);
+	return err_set(err, -EINVAL, "--from %s: recording, pprof, folded, legacy or perf-script",
+		       o->from);
 }
 
 static int choose_root(const char *name, enum folded_root *ret, struct err *err)
@@ -340,9 +341,9 @@ static const struct option_spec convert_specs[] = {
 	 .name = "from",
 	 .arg = "NAME",
 	 .help = "The format of the input, when its content should not be asked: recording, pprof, "
-		 "folded or legacy.",
+		 "folded, legacy or perf-script.",
 	 .offset = offsetof(struct convert_options, from),
-	 .complete = "recording pprof folded legacy"},
+	 .complete = "recording pprof folded legacy perf-script"},
 	OPT_SIZE(0, "max-size", "SIZE", struct convert_options, max_bytes,
 		 "How much a compressed file, a pprof message or a pipe may hold (192M)."),
 	OPT_HEADING("Recordings"),
@@ -378,7 +379,8 @@ const struct command command_convert = {
 	.name = "convert",
 	.args = "[OPTIONS] IN -o OUT",
 	.summary = "turn a recording or profile into another format",
-	.details = "Reads a recording (perf.data), a pprof profile or folded stacks, from a file "
+	.details = "Reads a recording (perf.data), a pprof profile, folded stacks or the text of "
+		   "perf script, from a file "
 		   "or, with -, "
 		   "from standard input, and writes it in another format. What the input is "
 		   "follows from its "

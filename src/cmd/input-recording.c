@@ -122,6 +122,13 @@ void input_warn(const struct command *self, const char *path, const struct input
 		warn_folded(self, name, &info->folded);
 	else if (info->format == INPUT_RECORDING)
 		input_warn_recording(self, name, &info->session);
+	else if (info->format == INPUT_SCRIPT && info->script.bad_lines > 0)
+		cmd_warnf(self,
+			  "%s: %llu of %llu lines are neither samples nor frames and are left out; "
+			  "the first is line %llu",
+			  name, (unsigned long long)info->script.bad_lines,
+			  (unsigned long long)info->script.lines,
+			  (unsigned long long)info->script.first_bad_line);
 }
 
 bool input_incomplete(const struct input_info *info)

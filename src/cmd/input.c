@@ -11,6 +11,7 @@
 #include "base/util.h"
 #include "profile/legacy.h"
 #include "profile/pprof.h"
+#include "symbols/symbols.h"
 
 #define FIFO_WAIT_MS 5000
 
@@ -43,6 +44,8 @@ const char *input_format_name(enum input_format format)
 		return "folded";
 	case INPUT_LEGACY:
 		return "legacy";
+	case INPUT_SCRIPT:
+		return "perf-script";
 	default:
 		return "unknown";
 	}
@@ -174,44 +177,13 @@ static enum input_format detect(const struct content *content)
 	/* Stacks may begin with <closure> or {lambda}: only long signs count before a look. */
 	if (foreign_format(content, 8))
 		return INPUT_DETECT;
+	if (perfscript_detect(content->data, content->size))
+		return INPUT_SCRIPT;
 	if (folded_detect(content->data, content->size))
 		return INPUT_FOLDED;
 	if (pprof_detect(content->data, content->size))
 		return INPUT_PPROF;
 	return INPUT_DETECT;
-}
-
-/* "comm pid [cpu] 123.456789: event:", as perf script prints before each stack. */
-static bool sample_line(const char *line, size_t size)
-{
-	for (size_t i = 1; i + 2 < size; i++) {
-		size_t from = i, dots = 0;
-
-		if (line[i] != ':' || line[i + 1] != ' ')
-			continue;
-		while (from > 0 &&
-		       (line[from - 1] == '.' || (line[from - 1] >= '0' && line[from - 1] <= '9')))
-			dots += line[--from] == '.';
-		if (dots == 1 && from > 0 && line[from - 1] == ' ' && i - from >= 8)
-			return true;
-	}
-	return false;
-}
-
-static bool perf_script_text(const struct content *content)
-{
-	const char *at = (const char *)content->data,
-		   *end = at + MIN(content->size, (size_t)1 << 16);
-
-	for (unsigned lines = 0; at < end && lines < 200; lines++) {
-		const char *newline = memchr(at, '\n', (size_t)(end - at));
-		size_t size = (size_t)((newline ? newline : end) - at);
-
-		if (sample_line(at, size))
-			return true;
-		at += size + 1;
-	}
-	return false;
 }
 
 static int unknown_format(const struct content *content, struct err *err)
@@ -220,16 +192,23 @@ static int unknown_format(const struct content *content, struct err *err)
 
 	if (content->size == 0)
 		return err_set(err, -ENODATA, "%s: is empty", content->name);
-	if (!foreign && perf_script_text(content))
-		return err_set(
-			err, -EBADMSG,
-			"%s: this is the text of perf script; give the recording itself, or fold "
-			"the text with stackcollapse-perf.pl first",
-			content->name);
 	return err_set(err, -EBADMSG,
-		       "%s: %s%s; perf.data, pprof, gperftools and folded stacks can be read",
+		       "%s: %s%s; perf.data, pprof, gperftools, folded stacks and the text of perf "
+		       "script can be read",
 		       content->name, foreign ? "this is " : "unknown format",
 		       foreign ? foreign : "");
+}
+
+static int read_script(const struct content *content, const struct collect_options *collect,
+		       struct profile *profile, struct perfscript_info *info, struct err *err)
+{
+	const struct perfscript_options options = {
+		.demangle = collect->symbols.no_demangle ? NULL : demangle,
+		.event = collect->event,
+		.tid = collect->tid,
+	};
+
+	return perfscript_read(content->data, content->size, &options, profile, info, err);
 }
 
 static int read_content(const struct content *content, const struct input_options *options,
@@ -249,6 +228,9 @@ static int read_content(const struct content *content, const struct input_option
 		break;
 	case INPUT_LEGACY:
 		r = legacy_read(content->data, content->size, profile, &words);
+		break;
+	case INPUT_SCRIPT:
+		r = read_script(content, &options->collect, profile, &info->script, &words);
 		break;
 	case INPUT_RECORDING:
 		r = input_recording(content->path, content->owned,

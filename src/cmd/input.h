@@ -1,6 +1,6 @@
 /*
- * Opens anything that can be seen as a profile: a recording (perf.data), pprof, folded stacks;
- * plain, gzip or zstd. The content decides what it is, never the name.
+ * Opens anything that can be seen as a profile: a recording (perf.data), pprof, folded stacks, the
+ * text of perf script; plain, gzip or zstd. The content decides what it is, never the name.
  */
 #pragma once
 
@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "profile/folded.h"
+#include "profile/perfscript.h"
 #include "profile/profile.h"
 #include "sample/collect.h"
 
@@ -18,6 +19,7 @@ enum input_format {
 	INPUT_PPROF,
 	INPUT_FOLDED,
 	INPUT_LEGACY, /* of gperftools, old Go, Java: profile/legacy.h */
+	INPUT_SCRIPT, /* the text of perf script: profile/perfscript.h */
 };
 
 #define INPUT_MAX_BYTES (UINT64_C(192) << 20)
@@ -30,13 +32,14 @@ struct input_options {
 	 * have no limit.
 	 */
 	uint64_t max_bytes;
-	struct collect_options collect; /* recordings only */
+	struct collect_options collect; /* recordings; event and tid: text of perf script too */
 };
 
 struct input_info {
 	enum input_format format;
-	struct folded_info folded;    /* INPUT_FOLDED */
-	struct session_stats session; /* INPUT_RECORDING: what was lost or is missing */
+	struct folded_info folded;     /* INPUT_FOLDED */
+	struct perfscript_info script; /* INPUT_SCRIPT */
+	struct session_stats session;  /* INPUT_RECORDING: what was lost or is missing */
 };
 
 /*
@@ -47,7 +50,7 @@ struct input_info {
 int input_profile(const char *path, const struct input_options *options, struct profile *ret,
 		  struct input_info *ret_info, struct err *err);
 
-/* "recording", "pprof", "folded", "legacy". */
+/* "recording", "pprof", "folded", "legacy", "perf-script". */
 const char *input_format_name(enum input_format format);
 
 struct command;

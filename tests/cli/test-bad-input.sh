@@ -39,8 +39,6 @@ refused "zeros" 1 'unknown format' zeros
 	head -c 50000 /dev/urandom
 } >magic
 refused "the magic and random bytes" "1 3" 'magic: ' magic
-printf '# comment\n\nsome program 12/34 [001] 123.456789:     250000 cpu-clock:\n\t    55d0 main (/bin/x)\n\n' >script.txt
-refused "the text of perf script" 1 'this is the text of perf script; give the recording' script.txt
 mkdir folder
 refused "a directory" 1 'folder: is a directory' folder
 mkfifo silent
