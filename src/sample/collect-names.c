@@ -96,8 +96,11 @@ static void compare_kernels(struct naming *naming)
 
 static int load(struct naming *naming, const struct dso *dso, struct module **ret)
 {
-	struct module_ref ref = {
-		.kind = dso->kind, .path = dso->path, .build_id = dso->build_id, .pid = dso->pid};
+	struct module_ref ref = {.kind = dso->kind,
+				 .path = dso->path,
+				 .build_id = dso->build_id,
+				 .pid = dso->pid,
+				 .jitdump = dso->jitdump};
 
 	*ret = NULL;
 	if (dso->kind == MODULE_KERNEL) {

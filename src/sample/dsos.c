@@ -151,6 +151,13 @@ int session_dso_of_mmap(struct session *session, const struct perfdata_mmap *map
 		snprintf(name, sizeof(name), "/tmp/perf-%d.map", map->pid);
 		return session_dso_add(session, name, MODULE_PERF_MAP, NULL, map->pid, ret_dso);
 	}
+	if (jitdump_is_path(map->path)) {
+		struct jitdump_seen seen = {
+			map->pid, arena_strndup(&session->arena, map->path, strlen(map->path))};
+
+		if (!seen.path || vec_push(&session->jitdumps, seen) < 0)
+			return -ENOMEM;
+	}
 	return session_dso_add(session, map->path, MODULE_ELF, &map->build_id, map->pid, ret_dso);
 }
 
@@ -181,6 +188,14 @@ void session_dsos_finish(struct session *session)
 
 	for (size_t i = 0; i < session->build_ids.len; i++)
 		(void)u64_map_put(&by_path, session->build_ids.data[i].path, (uint32_t)i);
+	vec_for_each(&session->dsos, slot) {
+		struct dso *dso = *slot;
+
+		if (dso->kind == MODULE_PERF_MAP)
+			vec_for_each(&session->jitdumps, seen)
+				if (seen->pid == dso->pid)
+					dso->jitdump = seen->path;
+	}
 	vec_for_each(&session->dsos, slot) {
 		struct dso *dso = *slot;
 		uint32_t path = strtab_find(&session->strings, dso->path, strlen(dso->path)), index;

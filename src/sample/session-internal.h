@@ -110,6 +110,12 @@ struct known_build_id {
 	struct build_id id;
 };
 
+/* A process mapped its jitdump file, so that recordings tell of it. */
+struct jitdump_seen {
+	int32_t pid;
+	const char *path; /* in the arena */
+};
+
 struct session {
 	struct input input;
 	struct perfdata_header header;
@@ -129,6 +135,7 @@ struct session {
 	struct dso *kernel, *guest_kernel, *guest_user, *hypervisor,
 		*cut; /* cut: the unknown root of a cut stack */
 	VEC(struct known_build_id) build_ids;
+	VEC(struct jitdump_seen) jitdumps;
 	uint64_t kernel_text; /* where _text (or _stext) was, 0 unknown */
 	bool kernel_text_is_stext;
 	VEC(struct ksymbol) ksymbols; /* sorted after the scan */

@@ -208,6 +208,7 @@ void session_close(struct session *session)
 	u64_map_fini(&session->event_ids);
 	vec_fini(&session->dsos);
 	hash_index_fini(&session->dso_index);
+	vec_fini(&session->jitdumps);
 	vec_fini(&session->build_ids);
 	vec_fini(&session->ksymbols);
 	vec_fini(&session->side);

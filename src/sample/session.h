@@ -18,8 +18,9 @@ struct dso {
 	const char *path;
 	enum module_kind kind;
 	struct build_id build_id;
-	int pid;        /* one that mapped it, 0: none */
-	uint64_t limit; /* the highest module address that was mapped, exclusive; 0 unknown */
+	int pid;             /* one that mapped it, 0: none */
+	const char *jitdump; /* PERF_MAP: of the same process, NULL: none */
+	uint64_t limit;      /* the highest module address that was mapped, exclusive; 0 unknown */
 };
 
 enum frame_context {

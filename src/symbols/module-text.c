@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "symbols/jitdump-internal.h"
 #include "symbols/kallsyms.h"
 #include "symbols/module-internal.h"
 
 #define KALLSYMS_MAX (256u << 20)
+#define JITDUMP_MAX  (1u << 30)
 #define PERF_MAP_MAX (1u << 30)
 
 static int read_sysctl(const struct symbols *symbols, const char *name, int unknown)
@@ -168,25 +170,75 @@ static int read_perf_map(const struct symbols *symbols, const struct module_ref 
 	return r;
 }
 
-int module_load_perf_map(const struct symbols *symbols, const struct module_ref *ref,
-			 struct module *module)
+/* What a compiler wrote into its jitdump, before the perf map: both have a name for the same code. */
+static int load_jitdump(const struct symbols *symbols, const struct module_ref *ref,
+			struct module *module, struct symtab_builder *builder)
 {
-	struct symtab_builder builder = {0};
-	CLEANUP_FREE char *owned = NULL;
+	char paths[2][4096];
+	size_t size, bad = 0;
+	char *data = NULL;
+	int r = -ENOENT;
+
+	if (!ref->jitdump)
+		return 0;
+	snprintf(paths[0], sizeof(paths[0]), "%s/proc/%d/root%s", symbols->root, ref->pid,
+		 ref->jitdump);
+	snprintf(paths[1], sizeof(paths[1]), "%s%s", symbols->root, ref->jitdump);
+	for (size_t i = 0; r < 0 && r != -ENOMEM && i < ARRAY_LEN(paths); i++) {
+		struct stat st;
+
+		if (stat(paths[i], &st) < 0 || !S_ISREG(st.st_mode))
+			continue;
+		r = file_read(paths[i], JITDUMP_MAX, &data, &size, NULL);
+		if (r == 0 && !module->file)
+			module->file = strdup(paths[i]);
+	}
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	r = jitdump_load(data, size, builder, &bad);
+	module->bad_lines += bad;
+	if (r == -EBADMSG) {
+		module_set_status(module, "%s: is no jitdump", ref->jitdump);
+		free(data);
+		return 0;
+	}
+	return r < 0 ? (free(data), r) : symtab_builder_own(builder, data);
+}
+
+static int load_map_text(const struct symbols *symbols, const struct module_ref *ref,
+			 struct module *module, struct symtab_builder *builder)
+{
 	const char *text = ref->image;
-	size_t size = ref->image_size;
+	size_t size = ref->image_size, bad = 0;
+	char *owned = NULL;
 	int r;
 
 	if (!text) {
 		r = read_perf_map(symbols, ref, module, &owned, &size);
 		if (r < 0)
 			return r == -ENOMEM ? r : 0;
+		r = symtab_builder_own(builder, owned);
+		if (r < 0)
+			return r;
 		text = owned;
 	}
-	r = perf_map_load(text, size, &builder, &module->bad_lines);
+	r = jitdump_detect(text, size) ? jitdump_load(text, size, builder, &bad)
+				       : perf_map_load(text, size, builder, &bad);
+	module->bad_lines += bad;
+	return r;
+}
+
+int module_load_perf_map(const struct symbols *symbols, const struct module_ref *ref,
+			 struct module *module)
+{
+	struct symtab_builder builder = {0};
+	int r = load_jitdump(symbols, ref, module, &builder);
+
+	if (r == 0)
+		r = load_map_text(symbols, ref, module, &builder);
 	if (r == 0)
 		r = module_finish(symbols, module, &builder, SYMTAB_LATEST);
-	if (r == 0 && module->tab.count == 0)
+	if (r == 0 && module->tab.count == 0 && !module->status)
 		module_set_status(module, "%s: no line of it could be understood (%zu lines)",
 				  module->file ? module->file : "perf map", module->bad_lines);
 	symtab_builder_fini(&builder);

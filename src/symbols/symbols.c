@@ -410,8 +410,8 @@ int symbols_module(struct symbols *symbols, const struct module_ref *ref, struct
 	int r;
 
 	build_id_hex(&ref->build_id, hex);
-	str_printf(&key, "ref %d %d %s %p %zu %s", (int)ref->kind, ref->pid, hex, ref->image,
-		   ref->image_size, ref->path ? ref->path : "");
+	str_printf(&key, "ref %d %d %s %p %zu %s %s", (int)ref->kind, ref->pid, hex, ref->image,
+		   ref->image_size, ref->path ? ref->path : "", ref->jitdump ? ref->jitdump : "");
 	r = str_status(&key);
 	if (r < 0) {
 		str_fini(&key);

@@ -37,7 +37,8 @@ enum module_kind {
 	MODULE_KERNEL, /* addresses are as in kallsyms; covers modules and BPF programs listed there
 			*/
 	MODULE_VDSO, /* this machine's vdso image, or a saved one; addresses are offsets into it */
-	MODULE_PERF_MAP, /* /tmp/perf-PID.map; addresses are those of the process */
+	MODULE_PERF_MAP, /* /tmp/perf-PID.map and the process's jitdump; addresses are those of the
+			    process */
 };
 
 /* What a recording knows about an object. Strings are borrowed for the call. */
@@ -47,6 +48,7 @@ struct module_ref {
 			     /proc/kallsyms */
 	struct build_id build_id;
 	int pid;           /* a process that mapped it, 0 unknown */
+	const char *jitdump; /* PERF_MAP: path of the jitdump the process mapped, NULL: none */
 	const void *image; /* KERNEL: kallsyms text; VDSO: the ELF image; NULL: none. Must outlive
 			      the module. */
 	size_t image_size;
@@ -110,6 +112,9 @@ size_t module_bad_lines(const struct module *module);
 /* Virtual address of an ELF module's file offset (program headers); the offset itself when unknown.
  */
 uint64_t module_file_to_vaddr(const struct module *module, uint64_t offset);
+
+/* True for names that compilers give to jitdump files: ".../jit-PID.dump". */
+bool jitdump_is_path(const char *path);
 
 /* The build id of an ELF file or of a notes section's bytes; -ENOENT when it has none. */
 int build_id_read(const char *path, struct build_id *ret, struct err *err);

@@ -79,6 +79,11 @@ if have node; then
 		skip "its functions are named" "this node writes no perf map"
 	fi
 	"$CULPRIT" report -i ours.data --csv | sed -n 's/.*,\(\/tmp\/perf-[0-9]*\.map\),.*/\1/p' | sort -u | while read -r map; do rm -f "$map"; done
+	if "$CULPRIT" record -q -g -o jit.data -- node --perf-prof job.js >/dev/null 2>&1 && ls jit-[0-9]*.dump >/dev/null 2>&1; then
+		check "names from a jitdump, without perf inject" sh -c '"$CULPRIT" report -i jit.data --percent-limit 0 | grep -q "JS:.*hash"'
+	else
+		skip "names from a jitdump, without perf inject" "this node writes no jitdump"
+	fi
 else
 	skip "Node" "node is not installed"
 fi

@@ -419,6 +419,124 @@ TEST(perf_map_of_a_container)
 	fake_remove(&root);
 }
 
+/* A jitdump put together: header, loads, a move, records to pass over, one that is cut. */
+static void jit_u32(struct str *out, uint32_t value)
+{
+	str_append(out, &value, sizeof(value));
+}
+
+static void jit_u64(struct str *out, uint64_t value)
+{
+	str_append(out, &value, sizeof(value));
+}
+
+static void jit_record(struct str *out, uint32_t id, uint32_t body)
+{
+	jit_u32(out, id);
+	jit_u32(out, 16 + body);
+	jit_u64(out, 1);
+}
+
+static void jit_header(struct str *out)
+{
+	jit_u32(out, 0x4a695444);
+	jit_u32(out, 1);
+	jit_u32(out, 40);
+	for (int i = 0; i < 7; i++)
+		jit_u32(out, 0);
+}
+
+static void jit_load(struct str *out, uint64_t address, uint64_t size, uint64_t index,
+		     const char *name)
+{
+	jit_record(out, 0, (uint32_t)(40 + strlen(name) + 1 + 4));
+	jit_u64(out, 0);
+	jit_u64(out, address);
+	jit_u64(out, address);
+	jit_u64(out, size);
+	jit_u64(out, index);
+	str_append(out, name, strlen(name) + 1);
+	jit_u32(out, 0xcccccccc); /* code */
+}
+
+static void jit_move(struct str *out, uint64_t from, uint64_t to, uint64_t size, uint64_t index)
+{
+	jit_record(out, 1, 48);
+	jit_u64(out, 0);
+	jit_u64(out, from);
+	jit_u64(out, from);
+	jit_u64(out, to);
+	jit_u64(out, size);
+	jit_u64(out, index);
+}
+
+TEST(jitdump_loads_and_moves)
+{
+	struct symbols *symbols = symbols_make("");
+	struct str dump = {0};
+	struct module *map;
+
+	jit_header(&dump);
+	jit_load(&dump, 0x1000, 0x100, 1, "first");
+	jit_load(&dump, 0x2000, 0x100, 2, "second one");
+	jit_record(&dump, 2, 8);
+	jit_u64(&dump, 0);
+	jit_load(&dump, 0x1080, 0x40, 3, "_ZN3abc3fooEv");
+	jit_move(&dump, 0x2000, 0x3000, 0x80, 2);
+	jit_move(&dump, 0x2000, 0x4000, 0x80, 99);
+	jit_record(&dump, 0, 5000);
+	map = module_of(symbols, (struct module_ref){.kind = MODULE_PERF_MAP,
+						     .image = dump.data,
+						     .image_size = dump.len});
+	EXPECT_STR(name_at(map, 0x1000), "first");
+	EXPECT_STR(name_at(map, 0x1080), "abc::foo()");
+	EXPECT_STR(name_at(map, 0x10c0), "first");
+	EXPECT_STR(name_at(map, 0x1100), "?");
+	EXPECT_STR(name_at(map, 0x3000), "second one");
+	EXPECT_STR(name_at(map, 0x3080), "?");
+	EXPECT_INT(module_bad_lines(map), 2);
+	str_fini(&dump);
+	symbols_free(symbols);
+}
+
+TEST(jitdump_of_real_data)
+{
+	static const struct {
+		const char *name;
+		size_t symbols;
+		uint64_t address;
+		const char *function;
+	} cases[] = {
+		{"sampling/jit/jit-simple-julia.dump", 13, 0x7bea23b00010, "julia_include_0"},
+		{"sampling/jit/jit-1560413.dump", 0, 0x7e1304b00010, "julia_include_0"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct symbols *symbols = symbols_make("");
+		const char *path = tap_data(cases[i].name);
+		struct module *map;
+
+		SKIP_IF(!path, "no test data");
+		map = module_of(
+			symbols,
+			(struct module_ref){.kind = MODULE_PERF_MAP, .pid = 1, .jitdump = path});
+		EXPECT_STR(name_at(map, cases[i].address), cases[i].function);
+		if (cases[i].symbols)
+			EXPECT_INT(module_symbol_count(map), cases[i].symbols);
+		EXPECT_INT(module_bad_lines(map), 0);
+		symbols_free(symbols);
+	}
+}
+
+TEST(jitdump_names)
+{
+	EXPECT(jitdump_is_path("/tmp/jit-12.dump"));
+	EXPECT(jitdump_is_path("jit-1.dump"));
+	EXPECT(!jitdump_is_path("/tmp/jit-.dump"));
+	EXPECT(!jitdump_is_path("/tmp/jit-12.dump.so"));
+	EXPECT(!jitdump_is_path("/tmp/jitted-12-1.so"));
+}
+
 TEST(perf_map_of_real_data)
 {
 	const char *path = tap_data("sampling/jit/perf-1.map");
