@@ -45,6 +45,7 @@ struct agreement {
 	unsigned plain_name;  /* it shows the plain name where there is a linkage name, or none */
 	unsigned dots;        /* the same file, with . or .. in its path */
 	unsigned long_column; /* columns over 4095 are not kept */
+	unsigned twice; /* it puts a relative compilation directory before itself: ./a/./a/b.c */
 };
 
 static uint64_t random_state = 88172645463325252u;
@@ -101,6 +102,15 @@ static bool same_file(struct agreement *a, const char *have, const char *want)
 	return true;
 }
 
+/* want is a directory and have, and have begins with that directory. */
+static bool twice_relative(const char *have, const char *want)
+{
+	size_t have_len = strlen(have), want_len = strlen(want), len = want_len - have_len;
+
+	return have[0] != '/' && want_len > have_len && strcmp(want + len, have) == 0 &&
+	       want[len - 1] == '/' && strncmp(want, have, len) == 0;
+}
+
 /* want: "path:line:column", of which the path may hold colons. */
 static void compare_place(struct agreement *a, const struct inline_frame *frame, char *want,
 			  const char *what)
@@ -118,6 +128,8 @@ static void compare_place(struct agreement *a, const struct inline_frame *frame,
 	*colon = '\0';
 	if (same_file(a, frame->file ? frame->file : "??", want))
 		a->files++;
+	else if (frame->file && twice_relative(frame->file, want))
+		a->twice++;
 	else
 		printf("# %s: file %s, it says %s\n", what, frame->file, want);
 	if (frame->line == line)
@@ -280,19 +292,25 @@ static bool agree(const char *path, size_t count, struct agreement *a)
 	return pclose(file) == 0;
 }
 
+static void check_agreement(const struct agreement *a, size_t count, unsigned aliases)
+{
+	EXPECT_INT(a->addresses, count);
+	EXPECT(a->frames > 0);
+	EXPECT_INT(a->names + a->plain_name + a->aliases, a->frames);
+	EXPECT_INT(a->files + a->twice, a->frames);
+	EXPECT_INT(a->lines, a->frames);
+	EXPECT_INT(a->columns + a->long_column, a->frames);
+	EXPECT_INT(a->depth, a->addresses);
+	EXPECT(a->aliases <= aliases);
+}
+
 static void expect_agreement(const char *path, size_t count, unsigned aliases)
 {
 	struct agreement a;
 
-	EXPECT(agree(path, count, &a));
-	EXPECT_INT(a.addresses, count);
-	EXPECT(a.frames > 0);
-	EXPECT_INT(a.names + a.plain_name + a.aliases, a.frames);
-	EXPECT_INT(a.files, a.frames);
-	EXPECT_INT(a.lines, a.frames);
-	EXPECT_INT(a.columns + a.long_column, a.frames);
-	EXPECT_INT(a.depth, a.addresses);
-	EXPECT(a.aliases <= aliases);
+	if (!EXPECT(agree(path, count, &a)))
+		return;
+	check_agreement(&a, count, aliases);
 }
 
 TEST(programs_named_by_the_environment_agree)
@@ -311,6 +329,46 @@ TEST(programs_named_by_the_environment_agree)
 		expect_agreement(path, 4000, 0);
 		list += len + (list[len] == ':');
 	}
+}
+
+/*
+ * Large programs that distributions and builds have: Debian's Python and C library with their debug
+ * packages, and culprit itself. Differences that remain are counted as choices: symbols at the
+ * same address (the C library has many), names of the symbol table (clones, .cold parts) where
+ * llvm-symbolizer shows the function's, and code of the C runtime without debug information, which
+ * both know by its symbol alone.
+ */
+TEST(large_programs_agree)
+{
+	static const struct {
+		const char *path;
+		unsigned aliases;
+	} programs[] = {
+		{"/usr/bin/python3.11-dbg", 40},
+		{"/lib/x86_64-linux-gnu/libc.so.6", 400},
+		{"%s/../../culprit", 40},
+	};
+	const char *dir = getenv("CULPRIT_TEST_PROGRAMS");
+	unsigned total = 0;
+
+	SKIP_IF(!getenv("TOOL_LLVM_SYMBOLIZER"), "llvm-symbolizer is not installed");
+	for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
+		struct agreement a;
+		char path[4096];
+
+		if (programs[i].path[0] == '%')
+			snprintf(path, sizeof(path), "%s/../../culprit", dir ? dir : "");
+		else
+			snprintf(path, sizeof(path), "%s", programs[i].path);
+		if (access(path, R_OK) != 0 || !agree(path, 4000, &a) || a.with_lines < 2000) {
+			printf("# %s: absent or without debug information\n", path);
+			continue;
+		}
+		check_agreement(&a, 4000, programs[i].aliases);
+		total += a.addresses;
+	}
+	SKIP_IF(total == 0, "none of the programs has debug information");
+	printf("# %u random addresses agree\n", total);
 }
 
 TEST(programs_of_this_build_agree)
