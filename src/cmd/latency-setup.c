@@ -157,6 +157,12 @@ static int choose_engine(struct live *live, struct err *err)
 	if (r < 0)
 		return r;
 	live->run.engine = live->ops->id;
+	/* The other engines' rings hold interrupts and threads anyway. */
+	if (live->ops->id == ENGINE_TRACER && live->cli->mode == MODE_TRACE &&
+	    live->options.event_count == 0) {
+		live->options.events = trace_flight_events;
+		live->options.event_count = trace_flight_event_count;
+	}
 	if (live->cli->debug)
 		fprintf(stderr, "culprit %s: engine %c: %s\n", live->self->name,
 			latency_engine_letter(live->ops->id), reason);
@@ -199,8 +205,8 @@ static int start_flight(struct live *live, struct err *err)
 					       .event_count = (unsigned)cli->events.len};
 	int r;
 
-	if (live->options.event_count == cli->events.len)
-		return 0;
+	if (cli->events.len == 0 || live->options.event_count > 0)
+		return 0; /* none, or the engine keeps them */
 	r = tracefs_find("", live->journal, &live->tracefs, err);
 	if (r == 0)
 		r = trace_flight_start(&live->tracefs, live->journal, &options, &live->flight, err);
