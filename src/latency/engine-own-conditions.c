@@ -126,7 +126,8 @@ int own_conditions(const struct latency_engine *engine, struct latency_run *run)
 
 	for (unsigned i = 0; i < ARRAY_LEN(lines) && r == 0; i++) {
 		text = host_line(&host, lines[i].path);
-		if (text.known && *text.value)
+		/* some kernels print an empty list of CPUs so */
+		if (text.known && *text.value && strcmp(text.value, "(null)"))
 			r = latency_run_condition(run, lines[i].name, text.value);
 	}
 	text = host_hypervisor(&host);
