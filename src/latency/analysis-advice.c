@@ -14,6 +14,7 @@
 #define CPUS_BYTES 128
 
 struct words {
+	char culprit[3 * NAME_BYTES];
 	char name[NAME_BYTES];    /* "igb-rx:30", "kworker/0:1:123 in flush_to_ldisc" */
 	char cpus[CPUS_BYTES];    /* where other work may go: "0,2-3" or LIST */
 	const char *why, *remedy; /* why NULL: nothing to add */
@@ -247,10 +248,110 @@ static void advise_irqs_off(const struct advice_context *context, const char *fu
 			 context->verdict->blocking_pid);
 }
 
-static int put(struct latency_run *run, struct latency_verdict *verdict, const struct words *words,
-	       const char *culprit)
+/* A thread in user space cannot have interrupts off: what was late lies below the kernel. */
+static void advise_below(bool virtual, struct words *words)
 {
-	int r = analysis_text(run, &verdict->culprit, "%s", culprit);
+	words->why =
+		"the timer's interrupt came late while user space ran, where interrupts are never "
+		"off, and no other interrupt was in the way";
+	words->remedy = virtual ? "the hypervisor, most likely: on the host, pin the virtual CPUs "
+				  "and give "
+				  "them whole CPUs of their own"
+				: "firmware (SMI) or hardware: compare with culprit hwnoise, look "
+				  "for "
+				  "power and thermal settings of the firmware";
+}
+
+/* Only the scheduler keeps a waiting thread behind one that runs in user space. */
+static void advise_priority(const struct candidate *candidate, struct words *words)
+{
+	words->why =
+		"it went on in user space: its priority is not below that of the thread that waits";
+	words->remedy =
+		"lower its priority, raise that of the waiting thread, or run it on other CPUs";
+	if (candidate->number > 0)
+		snprintf(words->command, sizeof(words->command), "chrt -o -p 0 %d",
+			 candidate->number);
+}
+
+static void advise_late(const struct advice_context *context, const char *function, bool user,
+			struct words *words)
+{
+	if (user) {
+		snprintf(words->culprit, sizeof(words->culprit), "unexplained: below the kernel");
+		advise_below(is_virtual(context->run), words);
+		return;
+	}
+	words->why = "the timer's interrupt came late while it ran and no other interrupt was in "
+		     "the way";
+	if (*function)
+		snprintf(words->culprit, sizeof(words->culprit),
+			 "interrupts off in %s of thread %s", function, words->name);
+	else
+		snprintf(words->culprit, sizeof(words->culprit), "interrupts off in thread %s",
+			 words->name);
+	advise_irqs_off(context, function, words);
+}
+
+static void advise_blocking(const struct advice_context *context, const struct candidate *candidate,
+			    const char *function, bool user, struct words *words)
+{
+	const char *name = strtab_text(&context->run->names, candidate->name);
+
+	words->why = "it kept the CPU after the interrupt: preemption off, or the way through the "
+		     "scheduler";
+	if (*function && !user)
+		snprintf(words->culprit, sizeof(words->culprit), "thread %s (in %s)", words->name,
+			 function);
+	else
+		snprintf(words->culprit, sizeof(words->culprit), "thread %s", words->name);
+	if (user)
+		advise_priority(candidate, words);
+	else
+		advise_thread(context->verdict->cpu, candidate, name, words);
+}
+
+static void advise_source(unsigned cpu, const struct candidate *candidate, const char *name,
+			  struct words *words)
+{
+	if (candidate->blame == BLAME_BEFORE)
+		words->why = "it ran when the timer expired and kept the timer's interrupt waiting";
+	snprintf(words->culprit, sizeof(words->culprit), "%s %s",
+		 noise_class_name(candidate->class), words->name);
+	advise_part(cpu, candidate, name, words);
+}
+
+/* Causes that have one name only. */
+static void advise_named(unsigned cpu, const struct candidate *candidate, bool virtual,
+			 struct words *words)
+{
+	const char *name = "return to user space";
+
+	if (candidate->blame == BLAME_IDLE) {
+		name = "exit from idle";
+		words->why = "the CPU was idle and woke up this late";
+		advise_idle(cpu, virtual, words);
+	} else if (candidate->blame == BLAME_STEAL) {
+		name = "steal: the hypervisor";
+		words->why = "the hypervisor ran something else on this CPU";
+		words->remedy =
+			"on the host: pin the virtual CPUs and give them whole CPUs of their own";
+	} else if (candidate->blame == BLAME_TIMER) {
+		name = "irq timer interrupt";
+		words->why = "the timer's interrupt itself took that long: it ran other timers too";
+		advise_irq(cpu, candidate, "local_timer", words);
+	} else {
+		words->why = "the thread ran in the kernel and came back to user space late";
+		words->remedy =
+			"page faults, signals and work on return: lock memory, and see what ran "
+			"with culprit timerlat trace";
+	}
+	snprintf(words->culprit, sizeof(words->culprit), "%s", name);
+}
+
+static int put(struct latency_run *run, struct latency_verdict *verdict, const struct words *words)
+{
+	int r = analysis_text(run, &verdict->culprit, "%s", words->culprit);
 
 	if (r == 0 && words->why)
 		r = analysis_text(run, &verdict->why, "%s", words->why);
@@ -268,69 +369,28 @@ int analysis_advise(const struct advice_context *context, const struct candidate
 	const char *name = strtab_text(&run->names, candidate->name);
 	const char *function =
 		strtab_text(&run->names, analysis_interrupted_function(run, verdict));
+	bool user = strcmp(function, "[user space]") == 0;
 	struct words words = {0};
-	char culprit[3 * NAME_BYTES];
 
 	name_of(run, candidate, &words);
 	cpus_of(context, &words);
 	switch (candidate->blame) {
 	case BLAME_BEFORE:
-		words.why = "it ran when the timer expired and kept the timer's interrupt waiting";
-		snprintf(culprit, sizeof(culprit), "%s %s", noise_class_name(candidate->class),
-			 words.name);
-		advise_part(verdict->cpu, candidate, name, &words);
-		break;
-	case BLAME_IDLE:
-		words.why = "the CPU was idle and woke up this late";
-		snprintf(culprit, sizeof(culprit), "exit from idle");
-		advise_idle(verdict->cpu, is_virtual(run), &words);
+	case BLAME_PART:
+		advise_source(verdict->cpu, candidate, name, &words);
 		break;
 	case BLAME_IRQS_OFF:
-		words.why = "the timer's interrupt came late while it ran and no other interrupt "
-			    "was in "
-			    "the way";
-		if (*function)
-			snprintf(culprit, sizeof(culprit), "interrupts off in %s of thread %s",
-				 function, words.name);
-		else
-			snprintf(culprit, sizeof(culprit), "interrupts off in thread %s",
-				 words.name);
-		advise_irqs_off(context, function, &words);
-		break;
-	case BLAME_STEAL:
-		words.why = "the hypervisor ran something else on this CPU";
-		words.remedy =
-			"on the host: pin the virtual CPUs and give them whole CPUs of their own";
-		snprintf(culprit, sizeof(culprit), "steal: the hypervisor");
-		break;
-	case BLAME_TIMER:
-		words.why = "the timer's interrupt itself took that long: it ran other timers too";
-		snprintf(culprit, sizeof(culprit), "irq timer interrupt");
-		advise_irq(verdict->cpu, candidate, "local_timer", &words);
+		advise_late(context, function, user, &words);
 		break;
 	case BLAME_BLOCKING:
-		words.why = "it kept the CPU after the interrupt: preemption off, or the way "
-			    "through the "
-			    "scheduler";
-		if (*function)
-			snprintf(culprit, sizeof(culprit), "thread %s (in %s)", words.name,
-				 function);
-		else
-			snprintf(culprit, sizeof(culprit), "thread %s", words.name);
-		advise_thread(verdict->cpu, candidate, name, &words);
+		advise_blocking(context, candidate, function, user, &words);
 		break;
-	case BLAME_PART:
-		snprintf(culprit, sizeof(culprit), "%s %s", noise_class_name(candidate->class),
-			 words.name);
-		advise_part(verdict->cpu, candidate, name, &words);
-		break;
+	case BLAME_IDLE:
+	case BLAME_STEAL:
+	case BLAME_TIMER:
 	case BLAME_RETURN:
-		words.why = "the thread ran in the kernel and came back to user space late";
-		words.remedy = "page faults, signals and work on return: lock memory, and see what "
-			       "ran with "
-			       "culprit timerlat trace";
-		snprintf(culprit, sizeof(culprit), "return to user space");
+		advise_named(verdict->cpu, candidate, is_virtual(run), &words);
 		break;
 	}
-	return put(run, verdict, &words, culprit);
+	return put(run, verdict, &words);
 }

@@ -21,6 +21,9 @@
 #define PARTS_MAX      4096 /* of one activation; more are only summed up */
 #define SLACK_NS       1500 /* times of text are cut to microseconds */
 #define OTHER_CLOCK_NS 1000000
+#define TIME_MAX_NS    (INT64_C(1) << 61) /* points in time: until the year 2043 */
+#define SPAN_MAX_NS    (INT64_C(1) << 48) /* durations: three days */
+#define SUM_MAX_NS     (INT64_C(1) << 60)
 
 int latency_analysis_new(struct latency_run *run, unsigned keep, struct latency_analysis **ret)
 {
@@ -257,7 +260,8 @@ static int add_part(struct analysis_cpu *cpu, const struct interruption *in)
 				    .start_ns = in->start_ns,
 				    .duration_ns = in->duration_ns};
 
-	cpu->class_ns[in->class] += MAX(in->duration_ns, 0);
+	cpu->class_ns[in->class] =
+		MIN(cpu->class_ns[in->class] + MAX(in->duration_ns, 0), SUM_MAX_NS);
 	return cpu->parts.len < PARTS_MAX ? vec_push(&cpu->parts, part) : 0;
 }
 
@@ -377,12 +381,31 @@ static void take_steal(struct analysis_cpu *cpu, const struct latency_record *re
 	cpu->last_steal_time_ns = (int64_t)record->time_ns;
 }
 
+static bool within(int64_t ns, int64_t limit)
+{
+	return ns == LATENCY_UNKNOWN_NS || (ns <= limit && ns >= -limit);
+}
+
+/* Text of anybody's may hold any number; none that could be true makes a sum overflow. */
+static bool plausible(const struct latency_record *record)
+{
+	if (record->time_ns > (uint64_t)TIME_MAX_NS)
+		return false;
+	if (record->kind == LATENCY_SAMPLE)
+		return record->sample.latency_ns != LATENCY_UNKNOWN_NS &&
+		       within(record->sample.latency_ns, SPAN_MAX_NS);
+	return record->kind != LATENCY_NOISE || (within(record->noise.start_ns, TIME_MAX_NS) &&
+						 within(record->noise.duration_ns, SPAN_MAX_NS));
+}
+
 int latency_analysis_take(struct latency_analysis *analysis, const struct latency_record *record)
 {
 	struct analysis_cpu *cpu;
 
 	if (record->cpu >= CPUSET_MAX)
 		return -EINVAL;
+	if (!plausible(record))
+		return 0;
 	cpu = cpu_of(analysis, record->cpu);
 	if (!cpu)
 		return -ENOMEM;

@@ -85,6 +85,8 @@ static void in_child(void (*fn)(struct journal *journal), const struct fake_root
 		if (freopen("/dev/null", "w", stdout) == NULL ||
 		    journal_new(root->path, &journal) < 0)
 			_exit(3);
+		if (signo) /* whoever started us may ignore it, as nohup does */
+			signal(signo, SIG_DFL);
 		if (guarded)
 			journal_guard();
 		fn(journal);

@@ -387,6 +387,31 @@ TEST(the_irq_case_names_who_was_interrupted)
 	scene_end(&scene);
 }
 
+TEST(user_space_has_no_interrupts_off)
+{
+	static const char *const frames[] = {"[user space]"};
+	struct scene scene;
+	const struct latency_verdict *v;
+
+	scene_begin(&scene, 50000);
+	sample(&scene, 1, LATENCY_IRQ, 90);
+	put_stack(&scene, frames, 1);
+	timer(&scene, 1, 89, 2);
+	sample(&scene, 1, LATENCY_THREAD, 92);
+	sample(&scene, 2, LATENCY_IRQ, 2.5);
+	put_stack(&scene, frames, 1);
+	timer(&scene, 2, 2, 3);
+	noise(&scene, 2, NOISE_THREAD, 500, "hog", NULL, 5, 80);
+	sample(&scene, 2, LATENCY_THREAD, 85.5);
+	v = finish(&scene, 2);
+	ASSERT(v);
+	EXPECT_STR(text(&scene, v[0].culprit), "unexplained: below the kernel");
+	expect_words(&scene, v[0].remedy, "SMI");
+	EXPECT_STR(text(&scene, v[1].culprit), "thread hog:500");
+	EXPECT_STR(text(&scene, v[1].command), "chrt -o -p 0 500");
+	scene_end(&scene);
+}
+
 TEST(irqs_off_without_a_stack_asks_for_one)
 {
 	struct scene scene;
@@ -765,6 +790,31 @@ TEST(the_measured_timer_is_nobodys_noise)
 	record.noise.function = "tick_nohz_handler";
 	record.time_ns += 2000000;
 	record.noise.start_ns += 2000000;
+	EXPECT_INT(latency_analysis_take(scene.analysis, &record), 0);
+	(void)finish(&scene, 1);
+	scene_end(&scene);
+}
+
+TEST(absurd_times_overflow_nothing)
+{
+	struct scene scene;
+	struct latency_record record = {.kind = LATENCY_NOISE,
+					.time_ns = UINT64_MAX,
+					.noise = {.class = NOISE_THREAD,
+						  .name = "x",
+						  .start_ns = INT64_MAX,
+						  .duration_ns = INT64_MAX}};
+
+	scene_begin(&scene, 1);
+	sample(&scene, 1, LATENCY_IRQ, 2.5);
+	EXPECT_INT(latency_analysis_take(scene.analysis, &record), 0);
+	record.time_ns = 1;
+	EXPECT_INT(latency_analysis_take(scene.analysis, &record), 0);
+	record.kind = LATENCY_SAMPLE;
+	record.sample.latency_ns = INT64_MAX;
+	record.sample.context = LATENCY_IRQ;
+	EXPECT_INT(latency_analysis_take(scene.analysis, &record), 0);
+	record.sample.latency_ns = LATENCY_UNKNOWN_NS;
 	EXPECT_INT(latency_analysis_take(scene.analysis, &record), 0);
 	(void)finish(&scene, 1);
 	scene_end(&scene);
