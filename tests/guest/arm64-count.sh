@@ -64,7 +64,7 @@ if [ -s exact.csv ] && ! grep -qE 'estimated|weak|not_counted' exact.csv; then o
 
 # whenever the kernel's turns fall into the trials: many plans, every number counted all the time
 tries=0 shared=0
-while [ $tries -lt 30 ]; do
+while [ $tries -lt 15 ]; do
 	tries=$((tries + 1))
 	"$CULPRIT" stat --exact --csv -o again.csv -e $exact -- spin 20000 2>>exact.errors
 	awk -F, '$3 == "event" && $11 != "measured"' again.csv >again.shared

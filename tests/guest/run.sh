@@ -17,7 +17,7 @@ for option in "$@"; do
 	esac
 done
 
-"$frontend" --timeout 280 "${options[@]}" \
+"$frontend" --timeout 800 "${options[@]}" \
 	--with "$tests/cli/lib.sh:guest/tests/cli/lib.sh" --with "$tests/guest/$script:guest/tests/guest/$script" \
 	-- "CULPRIT=/usr/bin/culprit sh /guest/tests/guest/$script" 2>"$reason"
 status=$?

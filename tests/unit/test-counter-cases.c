@@ -13,6 +13,7 @@
 #include "base/util.h"
 #include "cmd/feature.h"
 #include "cmd/stat.h"
+#include "fake-pmu.h"
 #include "harness/tap.h"
 
 #define RUNS       5
@@ -168,6 +169,49 @@ static void oracle_print(struct oracle *o)
 			result.wall_stderr_ns / 1e9,
 			100 * result.wall_stderr_ns / (double)result.wall_ns);
 	fclose(o->job.out);
+	stat_result_free(&result);
+}
+
+/*
+ * The same counts as the second interval of -I: reads go on from those of a first interval that was
+ * quite another, and what is shown is what the session makes of the difference.
+ */
+static void oracle_print_interval(struct oracle *o)
+{
+	size_t events = stat_events(&o->job), words = events + 2, size;
+	CLEANUP_FREE uint64_t *reads = calloc(2 * words, sizeof(*reads));
+	struct count_group group = {.len = (unsigned)events, .anchor = -1, .total = -1, .pass = -1};
+	struct count_place place = {.pid = -1, .cpu = 0, .cgroup = -1};
+	struct count_session_options how = {0};
+	struct replay replay = {reads, (unsigned)words, 2, 0, 0, -1};
+	struct count_session *session;
+	struct stat_result result;
+
+	if (!reads)
+		abort();
+	reads[0] = reads[1] = 1000000000;
+	reads[words] = reads[words + 1] = 2000000000;
+	for (unsigned i = 0; i < events; i++) {
+		group.members[i] = i;
+		reads[2 + i] = 7777 * (i + 1);
+		reads[words + 2 + i] = reads[2 + i] + o->job.run_values.data[0][i].raw;
+	}
+	o->job.options.interval_ns = 1000000000;
+	o->job.out = open_memstream(&o->printed, &size);
+	if (!o->job.out || vec_push(&o->job.set.groups, group) < 0 ||
+	    stat_choose_metrics(&o->job, NULL) < 0 || stat_result_new(&o->job, &result) < 0 ||
+	    count_session_open(&o->job.set, &replay_ops, &replay, &place, 1, 1, &how, &session,
+			       NULL) < 0)
+		abort();
+	count_session_read(session);
+	count_session_restart(session); /* the first interval was shown */
+	count_session_read(session);
+	result.time_ns = 2000000000;
+	result.wall_ns = 1000000000;
+	stat_fill_result(&o->job, session, &result);
+	stat_print_perf(&o->job, &result);
+	fclose(o->job.out);
+	count_session_close(session);
 	stat_result_free(&result);
 }
 
@@ -361,7 +405,7 @@ TEST(case_07_shares_and_cache_rates)
 }
 
 /* An old perf -I divided by running averages: every ratio is of the interval's own counts. */
-TEST(case_13_interval_ratios)
+static void case_13(void (*print)(struct oracle *o))
 {
 	struct oracle o;
 
@@ -375,7 +419,7 @@ TEST(case_13_interval_ratios)
 	add_event(&o, "branch-misses", "branch-misses", 0);
 	add_event(&o, "L1-dcache-loads", "L1-dcache-loads", 0);
 	add_event(&o, "L1-dcache-load-misses", "L1-dcache-load-misses", 0);
-	oracle_print(&o);
+	print(&o);
 	EXPECT_ROW(&o, "cycles", "cycles/cpu-clock GHz");
 	EXPECT_ROW(&o, "instructions", "instructions/cycles (interval)");
 	EXPECT_ROW(&o, "branch-misses", "100*branch-misses/branches (interval)");
@@ -387,6 +431,16 @@ TEST(case_13_interval_ratios)
 	EXPECT_NEAR(strtod(field(&o, "L1-dcache-loads", -2), NULL), 1674419284 / 8008.478891e3,
 		    0.0005);
 	oracle_close(&o);
+}
+
+TEST(case_13_interval_ratios)
+{
+	case_13(oracle_print);
+}
+
+TEST(case_13_as_an_interval_among_others)
+{
+	case_13(oracle_print_interval);
 }
 
 /* Both halves of each ratio are of one kind of core. */
