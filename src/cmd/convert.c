@@ -190,8 +190,8 @@ static int choose_writer(const struct convert_options *o, const struct writer **
 		       o->output);
 }
 
-static int choose_input(const struct convert_options *o, struct names_places *places,
-			struct input_options *ret, struct err *err)
+static int choose_input(const struct command *self, const struct convert_options *o,
+			struct names_places *places, struct input_options *ret, struct err *err)
 {
 	static const enum input_format formats[] = {INPUT_RECORDING, INPUT_PPROF, INPUT_FOLDED,
 						    INPUT_LEGACY, INPUT_SCRIPT};
@@ -206,7 +206,7 @@ static int choose_input(const struct convert_options *o, struct names_places *pl
 		.dso = o->dso,
 		.event = o->event,
 	};
-	names_apply(&o->names, places, &ret->collect.symbols);
+	names_apply(self, &o->names, places, &ret->collect.symbols);
 	if (!o->from)
 		return 0;
 	for (size_t i = 0; i < ARRAY_LEN(formats); i++)
@@ -286,7 +286,7 @@ static int convert(const struct command *self, const struct convert_options *o, 
 	if (r == 0)
 		r = choose_root(o->root, &c.folded.root, &err);
 	if (r == 0)
-		r = choose_input(o, &places, &input, &err);
+		r = choose_input(self, o, &places, &input, &err);
 	if (r == 0)
 		r = input_profile(in, &input, &profile, &info, &err);
 	if (r < 0)

@@ -67,7 +67,7 @@ static int open_recording(const struct command *self, const struct view_input_op
 	};
 	int r = session_open(input->path, &input->session, err);
 
-	names_apply(&options->names, &places, &collect.symbols);
+	names_apply(self, &options->names, &places, &collect.symbols);
 	if (r < 0)
 		return r;
 	input->info.format = INPUT_RECORDING;
@@ -123,7 +123,8 @@ int view_input_open(const struct command *self, const struct view_input_options 
 	};
 	int r;
 
-	names_apply(&options->names, &places, &plain.collect.symbols);
+	if (!is_recording(input.path))
+		names_apply(self, &options->names, &places, &plain.collect.symbols);
 	if (is_recording(input.path)) {
 		r = open_recording(self, options, &input, err);
 		if (r < 0) {

@@ -2,13 +2,15 @@
 #pragma once
 
 #include "base/str.h"
+#include "symbols/debuginfod-internal.h"
 #include "symbols/elf-file-internal.h"
 #include "symbols/symbols.h"
 
 struct places {
 	const char *root; /* never NULL */
 	const char *const *debug_dirs;
-	const char *home; /* "" when unknown */
+	const char *home;           /* "" when unknown */
+	struct debuginfod *servers; /* asked last; NULL: none */
 };
 
 /*

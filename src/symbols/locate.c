@@ -157,6 +157,13 @@ static int try_build_id_caches(struct search *search, struct elf_file *ret)
 	return r;
 }
 
+static int try_servers(struct search *search, struct elf_file *ret)
+{
+	CLEANUP_FREE char *path = debuginfod_fetch(search->places->servers, search->want, true);
+
+	return path ? try_printf(search, ret, "%s", path) : -ENOENT;
+}
+
 static void explain(const struct search *search, const char *path, struct str *why)
 {
 	char want[2 * BUILD_ID_MAX + 1], have[2 * BUILD_ID_MAX + 1];
@@ -216,7 +223,9 @@ static int find_object(struct search *search, const char *path, int pid, struct 
 		if (r < 0 && by_name)
 			r = try_printf(search, ret, "%s%s", root, path);
 	}
-	return r < 0 ? try_build_id_caches(search, ret) : r;
+	if (r < 0)
+		r = try_build_id_caches(search, ret);
+	return r < 0 ? try_servers(search, ret) : r;
 }
 
 int locate_object(const struct places *places, const struct module_ref *ref, struct elf_file *ret,
@@ -344,6 +353,14 @@ static int debug_by_link(const struct places *places, const struct elf_file *obj
 	return r;
 }
 
+static int debug_from_servers(const struct places *places, const struct elf_file *object,
+			      const struct build_id *id, struct str *path, struct elf_file *ret)
+{
+	CLEANUP_FREE char *fetched = debuginfod_fetch(places->servers, id, false);
+
+	return fetched ? try_debug_printf(path, object, id, NULL, ret, "%s", fetched) : -ENOENT;
+}
+
 int locate_debug(const struct places *places, const struct elf_file *object,
 		 const char *object_path, struct elf_file *ret, char **ret_path)
 {
@@ -355,6 +372,8 @@ int locate_debug(const struct places *places, const struct elf_file *object,
 	r = debug_by_build_id(places, object, &id, &path, ret);
 	if (r < 0)
 		r = debug_by_link(places, object, &id, object_path, &path, ret);
+	if (r < 0)
+		r = debug_from_servers(places, object, &id, &path, ret);
 	if (r == 0) {
 		r = str_take(&path, ret_path);
 		if (r < 0)

@@ -61,6 +61,7 @@ void symbols_free(struct symbols *symbols)
 	free(symbols->root);
 	free(symbols->home);
 	free(symbols->cache_dir);
+	debuginfod_free(symbols->places.servers);
 	pthread_mutex_destroy(&symbols->lock);
 	free(symbols);
 }
@@ -109,7 +110,8 @@ int symbols_new(const struct symbols_options *options, struct symbols **ret)
 	}
 	symbols->no_demangle = options && options->no_demangle;
 	symbols->places =
-		(struct places){symbols->root, (const char *const *)symbols->dirs, symbols->home};
+		(struct places){symbols->root, (const char *const *)symbols->dirs, symbols->home,
+				debuginfod_new(options ? options->debuginfod_seconds : 0)};
 	*ret = symbols;
 	return 0;
 }

@@ -29,6 +29,8 @@ struct symbols_options {
 	const char *const
 		*debug_dirs; /* NULL-terminated; NULL: /usr/lib/debug and ~/.debug (perf's cache) */
 	const char *cache_dir; /* where names found in debug information are kept; NULL: nowhere */
+	unsigned debuginfod_seconds; /* how long servers may be waited for altogether; 0: not asked
+				      */
 	bool no_demangle;
 };
 
@@ -47,10 +49,10 @@ struct module_ref {
 	const char *path; /* as mapped; " (deleted)" is understood. KERNEL: a kallsyms file, NULL:
 			     /proc/kallsyms */
 	struct build_id build_id;
-	int pid;           /* a process that mapped it, 0 unknown */
+	int pid;             /* a process that mapped it, 0 unknown */
 	const char *jitdump; /* PERF_MAP: path of the jitdump the process mapped, NULL: none */
-	const void *image; /* KERNEL: kallsyms text; VDSO: the ELF image; NULL: none. Must outlive
-			      the module. */
+	const void *image;   /* KERNEL: kallsyms text; VDSO: the ELF image; NULL: none. Must outlive
+				the module. */
 	size_t image_size;
 };
 

@@ -40,6 +40,7 @@ check_fails() { if "$@" >out 2>err; then return 1; else grep -q "no sample is of
 check "an event that is not there" check_fails "$CULPRIT" convert script.txt --to folded --event cycles
 check_match "report" 'main' "$CULPRIT" report -i script.txt
 check "flame" bash -c "'$CULPRIT' flame -i script.txt -o out.svg && grep -q 'abc::foo' out.svg"
+check "--debuginfod" "$CULPRIT" convert script.txt --to folded --debuginfod 1
 check "a pipe" bash -c "'$CULPRIT' convert - --to folded --value samples --root comm <script.txt | diff want.folded -"
 check "--from perf-script" bash -c "'$CULPRIT' convert script.txt --from perf-script --to folded --value samples --root comm | diff want.folded -"
 printf 'a 1 1.0: cycles:\n\t12 x (y)\n\t13 x (y)\n\t14 x (y)\nnonsense\n' >odd.txt

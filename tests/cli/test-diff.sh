@@ -45,6 +45,7 @@ check "--flame to HTML" bash -c "'$CULPRIT' diff base.folded new.folded --flame 
 check "pprof against folded, --event and --max-size" bash -c "'$CULPRIT' convert new.folded -o new.pb.gz && '$CULPRIT' diff base.folded new.pb.gz --event samples --max-size 1M | grep -q 'yes.*parse'"
 check "--no-demangle" "$CULPRIT" diff --no-demangle base.folded new.folded
 check "--no-cache" "$CULPRIT" diff --no-cache base.folded new.folded
+check "--debuginfod" "$CULPRIT" diff --debuginfod 1 base.folded new.folded
 check_match "--help" '^Usage: culprit diff' "$CULPRIT" diff --help
 check_fails "one profile" 'BASE NEW' "$CULPRIT" diff base.folded
 check_fails "a missing file" 'missing: ' "$CULPRIT" diff base.folded missing

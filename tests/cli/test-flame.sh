@@ -81,6 +81,7 @@ check_match "--by-comm" '\[unknown\]' flame -i stacks.folded -o - --by-comm
 check "--no-inline" flame -i stacks.folded -o - --no-inline
 check "--no-demangle" flame -i stacks.folded -o - --no-demangle
 check "--no-cache" flame -i stacks.folded -o - --no-cache
+check "--debuginfod" flame -i stacks.folded -o - --debuginfod 1
 check_fails "--max-size limits pipes" 'max-size' sh -c 'cat stacks.folded | "$CULPRIT" flame -i - --max-size 16'
 check_match "--base: the page compares" '"diff":true' flame -i stacks.folded --base old.folded -o -
 check_match "--base: the SVG says the change" 'points against the base' flame -i stacks.folded --base old.folded -o - --format svg
