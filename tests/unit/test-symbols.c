@@ -512,11 +512,12 @@ TEST(jitdump_of_real_data)
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		struct symbols *symbols = symbols_make("");
 		const char *path = tap_data(cases[i].name);
+		struct symbols *symbols;
 		struct module *map;
 
 		SKIP_IF(!path, "no test data");
+		symbols = symbols_make("");
 		map = module_of(
 			symbols,
 			(struct module_ref){.kind = MODULE_PERF_MAP, .pid = 1, .jitdump = path});
