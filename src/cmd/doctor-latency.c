@@ -9,6 +9,7 @@
 
 #include "base/util.h"
 #include "cmd/doctor.h"
+#include "latency/journal.h"
 
 #define FILE_BYTES   (1 << 20)
 #define NAMES_SHOWN  6
@@ -532,6 +533,33 @@ static void check_host(struct doctor *doctor)
 		   "firmware that takes the CPU is seen: culprit stat -a -e msr/smi/ -- sleep 60");
 }
 
+/* What measurements that were killed have left behind, ours and rtla's. */
+static void check_leftovers(struct doctor *doctor)
+{
+	struct journal_report report = {0};
+	struct err err = {0};
+	int r = journal_repair(doctor->host.root, JOURNAL_DRY | JOURNAL_RTLA, &report, &err);
+	unsigned count = report.restored + report.instances;
+	struct doctor_check *check;
+
+	if (r < 0) {
+		unknown(doctor, "leftovers", err_text(&err, r));
+	} else if (count == 0) {
+		check = doctor_add(doctor, "leftovers", DOCTOR_OK, "none");
+		doctor_why(check,
+			   "no killed measurement left a setting or a trace instance behind");
+	} else {
+		check = doctor_add(doctor, "leftovers", DOCTOR_WARN, "%u settings, %u instances",
+				   report.restored, report.instances);
+		doctor_why(
+			check,
+			"a measurement was killed before it could put back what it changed: %.*s",
+			(int)strcspn(str_text(&report.text), "\n"), str_text(&report.text));
+		doctor_remedy(check, "sudo culprit doctor --repair");
+	}
+	journal_report_fini(&report);
+}
+
 void doctor_latency(struct doctor *doctor)
 {
 	struct cpuset isolated;
@@ -551,4 +579,5 @@ void doctor_latency(struct doctor *doctor)
 	check_clocksource(doctor);
 	check_huge_pages(doctor);
 	check_host(doctor);
+	check_leftovers(doctor);
 }

@@ -12,6 +12,7 @@
 #include "cmd/command.h"
 #include "cmd/feature.h"
 #include "cmd/option.h"
+#include "latency/journal.h"
 #include "view/table.h"
 
 static const struct {
@@ -26,7 +27,7 @@ static const struct {
 
 struct doctor_options {
 	const char *area;
-	bool json, csv, strict;
+	bool json, csv, strict, repair;
 };
 
 static const struct option_spec doctor_options[] = {
@@ -38,6 +39,10 @@ static const struct option_spec doctor_options[] = {
 	 .complete = "counting rights limits latency"},
 	OPT_FLAG(0, "strict", struct doctor_options, strict,
 		 "Exit with status 2 when a check fails, for scripts."),
+	OPT_FLAG(0, "repair", struct doctor_options, repair,
+		 "First put back what killed measurements of latency and noise left changed, a "
+		 "dead rtla's trace "
+		 "instances included. Only what still has the value they set."),
 	OPT_FLAG(0, "json", struct doctor_options, json, "Print one JSON document."),
 	OPT_FLAG(0, "csv", struct doctor_options, csv,
 		 "Print comma-separated values with a header."),
@@ -176,6 +181,18 @@ static int print(const struct command *self, const struct doctor *doctor,
 	return r;
 }
 
+static int repair(const struct command *self)
+{
+	struct journal_report report = {0};
+	struct err err = {0};
+	int r = journal_repair("", JOURNAL_RTLA, &report, &err);
+
+	if (report.text.len)
+		fputs(str_text(&report.text), stderr);
+	journal_report_fini(&report);
+	return r < 0 ? cmd_fail(self, r, &err) : EXIT_DONE;
+}
+
 static bool any_failed(const struct doctor *doctor)
 {
 	for (size_t i = 0; i < doctor->checks.len; i++)
@@ -200,6 +217,8 @@ static int doctor_run(const struct command *self, int argc, char **argv)
 	if (!known)
 		return cmd_failf(self, "no area '%s'; there are counting, rights, limits, latency",
 				 options.area);
+	if (options.repair && repair(self) != EXIT_DONE)
+		return EXIT_FAILED;
 	host_cpu_model_read(&doctor.host, &doctor.model);
 	doctor.rights = host_rights(&doctor.host);
 	doctor.hypervisor = host_hypervisor(&doctor.host);
@@ -233,7 +252,8 @@ const struct command command_doctor = {
 		"nonsense.\n\n"
 		"States: ok; warn, something works less well than it could; fail, something of the "
 		"area cannot "
-		"work; unknown, it could not be found out. Nothing is changed on the machine.",
+		"work; unknown, it could not be found out. Nothing is changed on the machine "
+		"without --repair.",
 	.examples = "culprit doctor\n\tEverything, with remedies.\n"
 		    "culprit doctor --area counting --strict\n\tStatus 2 when counters cannot be "
 		    "trusted.\n"

@@ -187,4 +187,16 @@ else
 	skip "an ordinary user gets numbers" "cannot become nobody here"
 fi
 
+# a kernel that is locked down, as the file in securityfs says it
+if [ "$(id -u)" = 0 ] && [ -d /sys/kernel/security ] && unshare -m true 2>/dev/null; then
+	locked() {
+		# shellcheck disable=SC2016
+		unshare -m sh -c 'mount -t tmpfs none /sys/kernel/security && echo "none integrity [confidentiality]" >/sys/kernel/security/lockdown && exec "$@"' sh "$@"
+	}
+	check_fails "lockdown: engine B says why not" "locked down \(confidentiality\).*--engine U" locked "$CULPRIT" timerlat top -d 1s --engine B
+	check_match "lockdown: engine U measures" "^timerlat, engine U" locked "$CULPRIT" timerlat top -q -d 1s --engine U
+else
+	skip "lockdown" "needs root and a mount namespace"
+fi
+
 plan_end
