@@ -38,7 +38,7 @@ static int hwnoise_run(const struct command *self, int argc, char **argv)
 const struct command command_hwnoise = {
 	.name = "hwnoise",
 	.args = "[top|hist] [OPTIONS]",
-	.summary = "Measure gaps that no interrupt or thread of the kernel explains",
+	.summary = "measure gaps that no interrupt or thread of the kernel explains",
 	.details = "As culprit osnoise, for gaps that hardware, firmware (SMI) or a hypervisor "
 		   "makes. The kernel's "
 		   "tracer (engine K) runs the loop with interrupts switched off, so that only "

@@ -40,7 +40,7 @@ static int osnoise_run(const struct command *self, int argc, char **argv)
 const struct command command_osnoise = {
 	.name = "osnoise",
 	.args = "[top|hist|trace] [OPTIONS]",
-	.summary = "Measure what takes time from a busy loop, and rank it by name",
+	.summary = "measure what takes time from a busy loop, and rank it by name",
 	.details = "A loop on every measured CPU reads the clock without pause. Where two readings "
 		   "lie further "
 		   "apart than the threshold, something else had the CPU: that gap is noise. Each "

@@ -62,7 +62,7 @@ static int timerlat_run(const struct command *self, int argc, char **argv)
 const struct command command_timerlat = {
 	.name = "timerlat",
 	.args = "[top|hist|trace] [OPTIONS]",
-	.summary = "Measure wake-up latencies and name what made them late",
+	.summary = "measure wake-up latencies and name what made them late",
 	.details = "A timer wakes a thread on every measured CPU, again and again. Three latencies "
 		   "are taken, all "
 		   "from the moment the timer should have expired: when its interrupt ran (IRQ), "

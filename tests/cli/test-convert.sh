@@ -26,7 +26,7 @@ check "a pipe to a pipe" bash -c "cat in.folded | '$CULPRIT' convert - --to ppro
 check "compressed folded text" bash -c "gzip -c want.folded | '$CULPRIT' convert - --to folded --annotate | cmp - want.folded"
 check "--from" "$CULPRIT" convert --from folded in.folded -o x.pb.gz
 check_fails "--from that does not fit" 'in.folded: ' "$CULPRIT" convert --from pprof in.folded -o x.pb.gz
-check_fails "unknown --from" 'recording, pprof, folded or legacy' "$CULPRIT" convert --from jfr in.folded -o x.pb.gz
+check_fails "unknown --from" 'recording, pprof, folded, legacy or perf-script' "$CULPRIT" convert --from jfr in.folded -o x.pb.gz
 check_fails "unknown --to" 'pprof, pprof-raw, folded' "$CULPRIT" convert in.folded -o x --to png
 check_fails "an ending that tells nothing" 'say --to' "$CULPRIT" convert in.folded -o x.dat
 check_fails "no output" 'say where to' "$CULPRIT" convert in.folded
