@@ -35,6 +35,7 @@ struct span {
 struct found {
 	struct latency_sink sink;
 	struct latency_run run;
+	bool begun; /* the first record came: the loop runs */
 	VEC(struct span) threads; /* noise-maker's times on the CPU */
 	VEC(struct span) periods; /* when the loop measured */
 };
@@ -43,6 +44,7 @@ static int take(struct latency_sink *sink, const struct latency_record *record)
 {
 	struct found *found = (struct found *)sink;
 
+	found->begun = true;
 	if (record->kind == LATENCY_NOISE && record->noise.class == NOISE_THREAD &&
 	    !strcmp(record->noise.name, MAKER)) {
 		struct span span = {(uint64_t)record->noise.start_ns, record->time_ns,
@@ -137,6 +139,8 @@ static int measure(const struct latency_options *chosen, const char *kind, const
 		ok(false, "start: %s", err_text(&err, r));
 		return r;
 	}
+	while (r >= 0 && !found->begun && clock_monotonic_ns() < give_up)
+		r = engine_bpf_ops.poll(engine, 20, &found->sink, &err);
 	pid = start_noise(kind, args, out);
 	while (r >= 0 && clock_monotonic_ns() < give_up && !(end && clock_monotonic_ns() > end)) {
 		r = engine_bpf_ops.poll(engine, 20, &found->sink, &err);
