@@ -13,6 +13,7 @@
 #include "base/util.h"
 #include "cmd/feature.h"
 #include "cmd/stat.h"
+#include "events/parse.h"
 #include "fake-pmu.h"
 #include "harness/tap.h"
 
@@ -224,7 +225,11 @@ static void oracle_close(struct oracle *o)
 	vec_fini(&o->job.run_users);
 	vec_fini(&o->job.run_systems);
 	vec_fini(&o->job.target.rows);
+	vec_for_each(&o->job.metrics, metric)
+		stat_metric_fini(metric);
 	vec_fini(&o->job.metrics);
+	event_env_free(o->job.env);
+	arena_fini(&o->job.texts);
 	count_set_fini(&o->job.set);
 	free(o->printed);
 	free(o->scope);
