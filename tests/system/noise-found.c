@@ -35,7 +35,7 @@ struct span {
 struct found {
 	struct latency_sink sink;
 	struct latency_run run;
-	bool begun; /* the first record came: the loop runs */
+	bool begun;               /* the first record came: the loop runs */
 	VEC(struct span) threads; /* noise-maker's times on the CPU */
 	VEC(struct span) periods; /* when the loop measured */
 };
@@ -213,6 +213,18 @@ static bool was_measured(const struct found *found, uint64_t start, uint64_t end
 	return false;
 }
 
+/*
+ * How far a length is from what it can be: the thread had the CPU at least from its first to its
+ * last reading of the clock, and at most as long as the kernel charges it, which begins with the
+ * wake-up (rq_clock_skip_update()) and not with the switch.
+ */
+static int64_t length_error(int64_t net, int64_t at_least, int64_t at_most)
+{
+	if (net < at_least)
+		return at_least - net;
+	return net > at_most ? net - at_most : 0;
+}
+
 /* Each event must overlap with a time on the CPU that was recorded. */
 static void match(FILE *events, const struct found *found, struct score *ret)
 {
@@ -236,7 +248,7 @@ static void match(FILE *events, const struct found *found, struct score *ret)
 		if (net < 0)
 			continue;
 		ret->seen++;
-		if (vec_push(&errors, llabs(net - (int64_t)cpu)))
+		if (vec_push(&errors, length_error(net, (int64_t)(end - start), (int64_t)cpu)))
 			break;
 	}
 	if (errors.len) {
