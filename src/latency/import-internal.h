@@ -64,6 +64,18 @@ int import_rt_tests_json(const char *text, size_t size, const char *name, struct
 
 void import_begin(struct importer *importer, enum import_part part);
 struct import_column *import_column_add(struct importer *importer, unsigned cpu, int context);
+/* Passes over the label that the text starts with: its index, or -1 when it is none of them. */
+int import_label(struct scan *text, const char *const *labels, unsigned count);
+/* A cell of a histogram's footer, in the table's unit. */
+enum import_cell {
+	CELL_OVER,
+	CELL_COUNTED,
+	CELL_MIN,
+	CELL_AVG,
+	CELL_MAX
+};
+void import_cell(const struct importer *importer, struct import_column *column,
+		 enum import_cell cell, uint64_t value, bool known);
 void import_columns_clear(struct importer *importer);
 /* count, min, avg and max of a series whose distribution nobody told. */
 void import_summary(struct latency_series *series, uint64_t count, int64_t min_ns, int64_t avg_ns,

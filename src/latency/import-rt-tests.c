@@ -57,21 +57,16 @@ static int cyclic_footer(struct importer *importer, struct scan line)
 {
 	static const char *const labels[] = {"Total:", "Min Latencies:", "Avg Latencies:",
 					     "Max Latencies:", "Histogram Overflows:"};
-	unsigned label = 0;
-	while (label < ARRAY_LEN(labels) && !scan_skip(&line, labels[label]))
-		label++;
-	if (label == ARRAY_LEN(labels))
+	static const enum import_cell cells[] = {CELL_COUNTED, CELL_MIN, CELL_AVG, CELL_MAX,
+						 CELL_OVER};
+	int label = import_label(&line, labels, ARRAY_LEN(labels));
+	if (label < 0)
 		return 0;
 	vec_for_each(&importer->columns, column) {
 		uint64_t value;
 		if (!scan_u64(&line, &value) || value > INT64_MAX / 1000)
 			break;
-		uint64_t *slots[] = {&column->count, &column->min, &column->avg_ns, &column->max,
-				     &column->over};
-		bool *flags[] = {&column->has_count, &column->has_min, &column->has_avg,
-				 &column->has_max, &column->has_over};
-		*slots[label] = slots[label] == &column->avg_ns ? value * importer->unit_ns : value;
-		*flags[label] = true;
+		import_cell(importer, column, cells[label], value, true);
 		column->count_without_over = true;
 	}
 	return 1;
@@ -132,10 +127,8 @@ static int oslat_footer(struct importer *importer, struct scan text)
 {
 	static const char *const labels[] = {
 		"Minimum:", "Average:", "Maximum:", "Max-Min:", "Duration:"};
-	unsigned label = 0;
-	while (label < ARRAY_LEN(labels) && !scan_skip(&text, labels[label]))
-		label++;
-	if (label == ARRAY_LEN(labels))
+	int label = import_label(&text, labels, ARRAY_LEN(labels));
+	if (label < 0)
 		return 0;
 	vec_for_each(&importer->columns, column) {
 		int64_t nano;

@@ -172,22 +172,15 @@ static int hist_row(struct importer *importer, struct scan line)
 static int hist_footer(struct importer *importer, struct scan line)
 {
 	static const char *const labels[] = {"over:", "count:", "min:", "avg:", "max:"};
-	unsigned label = 0;
-	while (label < ARRAY_LEN(labels) && !scan_skip(&line, labels[label]))
-		label++;
-	if (label == ARRAY_LEN(labels))
+	int label = import_label(&line, labels, ARRAY_LEN(labels));
+	if (label < 0)
 		return 0;
 	vec_for_each(&importer->columns, column) {
 		int64_t cell;
 		if (!parse_cell(&line, &cell))
 			break;
-		uint64_t value = cell < 0 ? 0 : (uint64_t)cell;
-		uint64_t *slots[] = {&column->over, &column->count, &column->min, &column->avg_ns,
-				     &column->max};
-		bool *flags[] = {&column->has_over, &column->has_count, &column->has_min,
-				 &column->has_avg, &column->has_max};
-		*slots[label] = slots[label] == &column->avg_ns ? value * importer->unit_ns : value;
-		*flags[label] = cell >= 0;
+		import_cell(importer, column, (enum import_cell)label,
+			    cell < 0 ? 0 : (uint64_t)cell, cell >= 0);
 	}
 	return 1;
 }

@@ -63,6 +63,26 @@ void import_summary(struct latency_series *series, uint64_t count, int64_t min_n
 	series->values.sum = avg_ns < 0 ? 0 : (unsigned __int128)avg_ns * count;
 }
 
+int import_label(struct scan *text, const char *const *labels, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (scan_skip(text, labels[i]))
+			return (int)i;
+	}
+	return -1;
+}
+
+void import_cell(const struct importer *importer, struct import_column *column,
+		 enum import_cell cell, uint64_t value, bool known)
+{
+	uint64_t *const slots[] = {&column->over, &column->count, &column->min, &column->avg_ns,
+				   &column->max};
+	bool *const flags[] = {&column->has_over, &column->has_count, &column->has_min,
+			       &column->has_avg, &column->has_max};
+	*slots[cell] = cell == CELL_AVG ? value * importer->unit_ns : value;
+	*flags[cell] = known;
+}
+
 void import_columns_clear(struct importer *importer)
 {
 	vec_for_each(&importer->columns, column)
