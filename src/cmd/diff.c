@@ -45,12 +45,7 @@ static const struct option_spec diff_options[] = {
 		   "points."),
 	OPT_TEXT(0, "event", "NAME", ARGS, input.event,
 		 "Only this event of a recording, or this value type of a pprof file."),
-	OPT_SIZE(0, "max-size", "SIZE", ARGS, input.max_bytes,
-		 "Limit for what has to be held in memory: compressed input and pipes. Default: "
-		 "192M."),
-	OPT_FLAG(0, "no-demangle", ARGS, input.no_demangle,
-		 "Show C++ and Rust names as they stand in the object."),
-	OPT_NAMES(ARGS, input.names),
+	OPT_VIEW_INPUT(ARGS),
 	OPT_HEADING("Output"),
 	OPT_TEXT(0, "flame", "FILE", ARGS, flame,
 		 "Also draw NEW as a flame graph (.svg or .html) in the colours of the change."),

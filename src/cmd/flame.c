@@ -78,12 +78,7 @@ static const struct option_spec flame_options[] = {
 		   "Merge frames below this share of everything. Default: what is too narrow to "
 		   "see in an SVG, "
 		   "nothing in HTML."),
-	OPT_SIZE(0, "max-size", "SIZE", ARGS, input.max_bytes,
-		 "Limit for what has to be held in memory: compressed input and pipes. Default: "
-		 "192M."),
-	OPT_FLAG(0, "no-demangle", ARGS, input.no_demangle,
-		 "Show C++ and Rust names as they stand in the object."),
-	OPT_NAMES(ARGS, input.names),
+	OPT_VIEW_INPUT(ARGS),
 	OPT_FLAG(0, "no-inline", ARGS, input.no_inlines,
 		 "Do not look for inlined functions and source lines in debug information."),
 	OPT_HEADING("Looks"),

@@ -1,6 +1,6 @@
 /*
- * What report and flame have in common: an input opened as a profile together with what is known
- * about it, and the words for what was lost.
+ * What report, flame and diff have in common: an input opened as a profile together with what is
+ * known about it, and the words for what was lost.
  */
 #pragma once
 
@@ -20,6 +20,15 @@ struct view_input_options {
 	bool tid, cpu, no_demangle, no_inlines;
 	struct names_options names;
 };
+
+/* The rows that every command with "struct view_input_options input" in its options has. */
+#define OPT_VIEW_INPUT(type)                                                                      \
+	OPT_SIZE(0, "max-size", "SIZE", type, input.max_bytes,                                    \
+		 "Limit for what has to be held in memory: compressed input and pipes. Default: " \
+		 "192M."),                                                                        \
+		OPT_FLAG(0, "no-demangle", type, input.no_demangle,                               \
+			 "Show C++ and Rust names as they stand in the object."),                 \
+		OPT_NAMES(type, input.names)
 
 struct view_input {
 	const char *path;
