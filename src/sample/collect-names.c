@@ -22,6 +22,7 @@ struct group {
 	size_t named;
 	bool stripped;                    /* it only names what it exports */
 	VEC(struct inline_frame) inlines; /* of its addresses, one after another */
+	VEC(char *) demangled;            /* names that the recording brought */
 };
 
 /* The functions inlined at an address, in its group's inlines; count 0: not known. */
@@ -36,7 +37,8 @@ struct naming {
 	struct symbol *found; /* name NULL: not found */
 	struct span *spans;   /* as found; NULL: not wanted */
 	VEC(struct group) groups;
-	bool same_kernel;     /* the recording's kernel is the one that runs here */
+	bool same_kernel; /* the recording's kernel is the one that runs here */
+	bool no_demangle;
 	int64_t kernel_delta; /* from recorded to local kernel addresses */
 };
 
@@ -114,6 +116,8 @@ static int load(struct naming *naming, const struct dso *dso, struct module **re
 			return 0;
 	} else if (dso->path[0] == '[') {
 		return 0;
+	} else if (dso->build_id.size == 0 && session_has_recorded_names(naming->session, dso)) {
+		return 0; /* what lies at that path here is something else, probably */
 	}
 	return symbols_module(naming->symbols, &ref, ret);
 }
@@ -142,6 +146,35 @@ static int find_inlines(struct naming *naming, struct group *group, struct modul
 	return r;
 }
 
+/* What nothing here names: by the symbols in the recording. */
+static int name_recorded(struct naming *naming, struct group *group)
+{
+	const struct session *session = naming->session;
+	const struct dso *dso = session_dso(session, naming->list[group->first].dso - 1);
+
+	for (size_t i = group->first; i < group->first + group->count; i++) {
+		struct symbol *found = &naming->found[i];
+		char *text;
+
+		if (found->name)
+			continue;
+		found->raw_name = session_recorded_name(session, dso, naming->list[i].address);
+		if (!found->raw_name)
+			continue;
+		found->name = found->raw_name;
+		group->named++;
+		text = naming->no_demangle ? NULL : demangle(found->raw_name);
+		if (!text)
+			continue;
+		if (vec_push(&group->demangled, text) < 0) {
+			free(text);
+			return -ENOMEM;
+		}
+		found->name = text;
+	}
+	return 0;
+}
+
 static int name_group(void *arg, size_t index)
 {
 	struct naming *naming = arg;
@@ -150,8 +183,10 @@ static int name_group(void *arg, size_t index)
 	struct module *module;
 	int r = load(naming, dso, &module);
 
-	if (r < 0 || !module)
+	if (r < 0)
 		return r;
+	if (!module)
+		return name_recorded(naming, group);
 	group->status = module_status(module);
 	group->stripped = module_stripped(module);
 	for (size_t i = group->first; i < group->first + group->count && r == 0; i++) {
@@ -169,7 +204,7 @@ static int name_group(void *arg, size_t index)
 	/* The next object needs the memory. */
 	if (naming->spans)
 		module_release_inlines(module);
-	return r;
+	return r < 0 ? r : name_recorded(naming, group);
 }
 
 static int compare_unnamed(const void *a, const void *b)
@@ -378,7 +413,9 @@ static void warn_about(struct naming *naming, const struct collect_options *opti
 int collect_names(struct session *session, const struct collect_options *options,
 		  struct profile *profile, struct unnamed_list *list)
 {
-	struct naming naming = {.session = session, .list = list->all.data};
+	struct naming naming = {.session = session,
+				.list = list->all.data,
+				.no_demangle = options->symbols.no_demangle};
 	size_t count = list->all.len;
 	int r;
 
@@ -402,8 +439,12 @@ int collect_names(struct session *session, const struct collect_options *options
 	if (r == 0 && options->warn)
 		warn_about(&naming, options);
 	symbols_free(naming.symbols);
-	vec_for_each(&naming.groups, group)
+	vec_for_each(&naming.groups, group) {
 		vec_fini(&group->inlines);
+		vec_for_each(&group->demangled, text)
+			free(*text);
+		vec_fini(&group->demangled);
+	}
 	vec_fini(&naming.groups);
 	free(naming.spans);
 	free(naming.found);

@@ -72,8 +72,7 @@ int session_dsos_init(struct session *session)
 	return 0;
 }
 
-/* "/lib/modules/6.1/kernel/fs/nls-utf8.ko.xz" -> "[nls_utf8]", the name that kallsyms uses. */
-static void module_name(const char *path, char *buf, size_t size)
+void kernel_module_name(const char *path, char *buf, size_t size)
 {
 	const char *base = strrchr(path, '/'), *end;
 
@@ -118,7 +117,7 @@ static int kernel_dso(struct session *session, const struct perfdata_mmap *map, 
 		*ret = session->kernel->id;
 		return 0;
 	}
-	module_name(map->path, name, sizeof(name));
+	kernel_module_name(map->path, name, sizeof(name));
 	if ((misc & REC_MISC_CPUMODE) == REC_MISC_GUEST_KERNEL)
 		return session_dso_add(session, name, MODULE_ELF, &map->build_id, 0, ret);
 	return session_dso_add(session, name, MODULE_KERNEL, &map->build_id, 0, ret);
@@ -151,6 +150,9 @@ int session_dso_of_mmap(struct session *session, const struct perfdata_mmap *map
 		snprintf(name, sizeof(name), "/tmp/perf-%d.map", map->pid);
 		return session_dso_add(session, name, MODULE_PERF_MAP, NULL, map->pid, ret_dso);
 	}
+	if (map_is_jit_symbol_file(map))
+		return session_dso_add(session, map->path, MODULE_PERF_MAP, NULL, map->pid,
+				       ret_dso);
 	if (jitdump_is_path(map->path)) {
 		struct jitdump_seen seen = {
 			map->pid, arena_strndup(&session->arena, map->path, strlen(map->path))};
@@ -174,7 +176,7 @@ int session_add_build_id(struct session *session, const struct perfdata_build_id
 		char path[256];
 
 		snprintf(path, sizeof(path), "%.*s", (int)entry->path_len, entry->path);
-		module_name(path, name, sizeof(name));
+		kernel_module_name(path, name, sizeof(name));
 		r = strtab_intern_text(&session->strings, name, &known.path);
 	} else {
 		r = strtab_intern(&session->strings, entry->path, entry->path_len, &known.path);

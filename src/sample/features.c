@@ -89,6 +89,9 @@ static void feature_meta_info(struct session *session, struct reader *r)
 	while (reader_left(r) > 0 && !r->failed) {
 		const char *key = reader_cstr(r), *value = key ? reader_cstr(r) : NULL;
 
+		/* Its recorder moves the kernel's return addresses into the calls, its unwinder
+		 * those of native code; addresses of Java code are exact. */
+		session->calls_in_chains |= key && strcmp(key, "simpleperf_version") == 0;
 		if (!value || strcmp(key, "event_type_info") != 0)
 			continue;
 		while (*value) {
@@ -177,6 +180,10 @@ int session_feature(struct session *session, unsigned feature, const uint8_t *da
 	case FEAT_SIMPLEPERF_META_INFO:
 		feature_meta_info(session, &r);
 		return 0;
+	case FEAT_SIMPLEPERF_FILE:
+		return session_recorded_files(session, &r);
+	case FEAT_SIMPLEPERF_FILE2:
+		return session_recorded_files2(session, &r);
 	case FEAT_COMPRESSED:
 		session->info.compressed = true;
 		return 0;
@@ -202,6 +209,7 @@ static bool feature_wanted(unsigned feature)
 		return false;
 	default:
 		return feature < 32 || feature == FEAT_SIMPLEPERF_META_INFO ||
+		       feature == FEAT_SIMPLEPERF_FILE || feature == FEAT_SIMPLEPERF_FILE2 ||
 		       feature == FEAT_CULPRIT_SYMBOLS || feature == FEAT_CULPRIT_STACKS;
 	}
 }
@@ -229,6 +237,9 @@ static const char *feature_holds(unsigned feature)
 	case FEAT_SIMPLEPERF_META_INFO:
 	case FEAT_EVENT_DESC:
 		return "names of events";
+	case FEAT_SIMPLEPERF_FILE:
+	case FEAT_SIMPLEPERF_FILE2:
+		return "names of functions";
 	case FEAT_CLOCK_DATA:
 		return "wall-clock time";
 	case FEAT_CULPRIT_SYMBOLS:

@@ -63,7 +63,9 @@ enum {
 	REC_USER_MAX = 90,
 	/* simpleperf's own; their sizes are 32 bits wide, in misc and size. */
 	REC_SIMPLEPERF = 32768,
-	REC_SIMPLEPERF_CALLCHAIN = 32775,
+	REC_SIMPLEPERF_KERNEL_SYMBOLS = 32769, /* u32 size, the text of kallsyms */
+	REC_SIMPLEPERF_EVENT_ID = 32774,       /* u64 count of pairs: index of the event, id */
+	REC_SIMPLEPERF_CALLCHAIN = 32775,      /* notes of its unwinder: samples hold the result */
 	REC_SIMPLEPERF_MAX = 32784,
 };
 
@@ -86,7 +88,9 @@ enum {
 	FEAT_DIR_FORMAT = 24,
 	FEAT_COMPRESSED = 27,
 	FEAT_CLOCK_DATA = 29,
+	FEAT_SIMPLEPERF_FILE = 128,
 	FEAT_SIMPLEPERF_META_INFO = 129,
+	FEAT_SIMPLEPERF_FILE2 = 132,
 	/* Our own: u32 version (1), u32 kind (1: kallsyms), u64 raw size, one zstd frame. */
 	FEAT_CULPRIT_SYMBOLS = 250,
 	/* Stacks unwound while recording: u32 version (1), u32 bytes copied of each, u64 stacks,

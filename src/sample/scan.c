@@ -8,6 +8,8 @@
 #include "sample/session-internal.h"
 
 #define CHUNK_BYTES (1u << 20)
+/* simpleperf copies /proc/kallsyms whole. */
+#define KERNEL_SYMBOLS_MAX (64u << 20)
 
 struct scan {
 	struct session *session;
@@ -41,6 +43,10 @@ static void dso_extent(struct session *session, uint32_t id, const struct side_e
 	struct dso *dso = session->dsos.data[id];
 	uint64_t limit = event->end;
 
+	if (dso->limit == 0) {
+		dso->first_start = event->start;
+		dso->first_offset = event->pgoff;
+	}
 	if (dso->kind == MODULE_ELF || dso->kind == MODULE_VDSO)
 		limit = event->pgoff + (event->end - event->start);
 	if (limit != UINT64_MAX)
@@ -211,6 +217,46 @@ static int scan_feature(struct scan *scan)
 	return session_feature(scan->session, (unsigned)feature, r.data + r.pos, reader_left(&r));
 }
 
+/* simpleperf's copy of /proc/kallsyms: larger than what a record may be elsewhere. */
+static int scan_kernel_symbols(struct scan *scan)
+{
+	struct session *session = scan->session;
+	const struct record *record = &scan->record;
+	struct reader r = reader_make(record->body, record->body_size, session->header.swap);
+	uint64_t size = reader_u32(&r);
+	CLEANUP_FREE char *text = NULL;
+	ssize_t n;
+
+	if (r.failed || session->kallsyms.len || scan->walk.packed ||
+	    size > MIN(record->header.size - 12, KERNEL_SYMBOLS_MAX))
+		return 0;
+	text = malloc(MAX((size_t)size, 1u));
+	if (!text)
+		return -ENOMEM;
+	n = input_read_at(scan->walk.fd, text, (size_t)size, record->offset + 12);
+	if (n != (ssize_t)size)
+		return n < 0 ? (int)n : 0;
+	str_append(&session->kallsyms, text, strnlen(text, (size_t)size));
+	return str_status(&session->kallsyms);
+}
+
+static int scan_event_ids(struct scan *scan)
+{
+	struct session *session = scan->session;
+	struct reader r =
+		reader_make(scan->record.body, scan->record.body_size, session->header.swap);
+	uint64_t count = reader_u64(&r);
+	int status = 0;
+
+	for (uint64_t i = 0; i < count && reader_left(&r) >= 16 && status == 0; i++) {
+		uint64_t event = reader_u64(&r), id = reader_u64(&r);
+
+		if (event < session->events.len)
+			status = session_add_event_id(session, id, (uint32_t)event);
+	}
+	return status;
+}
+
 /* Times order the records when every event has them; else the order in the file does. */
 static void decide_order(struct session *session)
 {
@@ -251,6 +297,10 @@ static int scan_record(struct scan *scan)
 		return scan_ksymbol(scan);
 	case REC_BUILD_ID:
 		return scan_build_id(scan);
+	case REC_SIMPLEPERF_KERNEL_SYMBOLS:
+		return scan_kernel_symbols(scan);
+	case REC_SIMPLEPERF_EVENT_ID:
+		return scan_event_ids(scan);
 	case REC_EVENT_UPDATE:
 		scan_event_update(scan);
 		return 0;

@@ -95,6 +95,24 @@ struct ksymbol {
 	uint32_t name;
 };
 
+/* Symbols of an object as the recording brings them. */
+enum recorded_type {
+	RECORDED_KERNEL,
+	RECORDED_KERNEL_MODULE,
+	RECORDED_ELF,
+};
+
+struct recorded_symbol {
+	uint64_t start, size;
+	uint32_t name; /* string */
+};
+
+struct recorded_object {
+	uint32_t type; /* enum recorded_type, or another: addresses are file offsets */
+	uint64_t min_vaddr, file_offset; /* of its code; UINT64_MAX unknown */
+	size_t first, count;             /* of its symbols, sorted */
+};
+
 /* The read_format counter of samples that an event lost; it only grows. */
 struct lost_counter {
 	uint64_t id, lost;
@@ -139,6 +157,10 @@ struct session {
 	uint64_t kernel_text; /* where _text (or _stext) was, 0 unknown */
 	bool kernel_text_is_stext;
 	VEC(struct ksymbol) ksymbols; /* sorted after the scan */
+	VEC(struct recorded_symbol) recorded_symbols;
+	VEC(struct recorded_object) recorded_objects;
+	struct u64_map recorded_index; /* by the string of the path */
+	bool calls_in_chains;          /* callers are addresses of calls, not return addresses */
 
 	VEC(struct side_event) side; /* until the tasks are built */
 	struct tasks tasks;
@@ -216,6 +238,19 @@ int session_dso_add(struct session *session, const char *path, enum module_kind 
 int session_dsos_init(struct session *session);
 void session_dsos_finish(struct session *session);
 int session_add_build_id(struct session *session, const struct perfdata_build_id *entry);
+
+/* "/lib/modules/6.1/kernel/fs/nls-utf8.ko.xz" -> "[nls_utf8]", the name that kallsyms uses. */
+void kernel_module_name(const char *path, char *buf, size_t size);
+
+/* recorded-names.c: the features FILE and FILE2; damage only says less. */
+int session_recorded_files(struct session *session, struct reader *r);
+int session_recorded_files2(struct session *session, struct reader *r);
+bool session_has_recorded_names(const struct session *session, const struct dso *dso);
+/* The name as the object has it, for an address as frames have it; NULL unknown. */
+const char *session_recorded_name(const struct session *session, const struct dso *dso,
+				  uint64_t address);
+/* Code that a JIT made, in a file of its symbols: its addresses are those of the process. */
+bool map_is_jit_symbol_file(const struct perfdata_mmap *map);
 
 /* scan.c: the first pass; done once. */
 int session_scan(struct session *session, struct err *err);

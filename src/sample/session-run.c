@@ -355,11 +355,13 @@ void session_callers(const struct session *session, const struct raw_sample *raw
 		addresses++;
 		if (ip == 0)
 			continue;
-		add_frame(session, raw, walk, ip, !exact, context);
+		add_frame(session, raw, walk, ip, !exact && !session->calls_in_chains, context);
 		user |= context == FRAME_USER;
 		exact = false;
 	}
-	walk->truncated = addresses >= (attr->max_stack ? attr->max_stack : DEFAULT_MAX_STACK);
+	/* simpleperf unwinds before it writes: its chains may be longer than the kernel's. */
+	walk->truncated = addresses >= (attr->max_stack ? attr->max_stack : DEFAULT_MAX_STACK) &&
+			  !(session->calls_in_chains && attr->sample_type & SAMPLE_STACK_USER);
 	if (raw->unwound) {
 		walk->truncated = raw->cut;
 		if (raw->cut && walk->count < walk->cap)

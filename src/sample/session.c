@@ -211,6 +211,9 @@ void session_close(struct session *session)
 	vec_fini(&session->jitdumps);
 	vec_fini(&session->build_ids);
 	vec_fini(&session->ksymbols);
+	vec_fini(&session->recorded_symbols);
+	vec_fini(&session->recorded_objects);
+	u64_map_fini(&session->recorded_index);
 	vec_fini(&session->side);
 	tasks_fini(&session->tasks);
 	vec_fini(&session->chunks);

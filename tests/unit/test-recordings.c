@@ -12,6 +12,7 @@
 #include "base/compress.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/protobuf.h"
 #include "base/util.h"
 #include "harness/tap.h"
 #include "sample/collect.h"
@@ -49,11 +50,15 @@ static const char *const with_dump[] = {
 	"perf.data.remmap-3.2",
 	"perf.data.singleprocess-3.4",
 	"perf.data.systemwide.0-3.4",
+	/* and in binary form */
+	"perf.data.forkexit-3.8",
+	"multi-event-single-process.perf.data",
 };
 
-static int read_dump(const char *name, struct str *ret)
+static int read_dump(const char *name, struct str *ret, bool *ret_binary)
 {
-	static const char *const endings[] = {".pb_text", ".pb_text.gz", ".pr.out.pb_text"};
+	static const char *const endings[] = {".pb_text", ".pb_text.gz", ".pr.out.pb_text",
+					      ".pb_data.gz", "_data.pb.gz"};
 	char file[256], *data;
 	size_t size;
 	int r = -ENOENT;
@@ -61,14 +66,16 @@ static int read_dump(const char *name, struct str *ret)
 	for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
 		const char *found;
 
-		snprintf(file, sizeof(file), "sampling/quipper/%s%s", name, endings[i]);
+		snprintf(file, sizeof(file), "sampling/quipper/%.*s%s",
+			 (int)(strlen(name) - (i == 4 ? strlen(".data") : 0)), name, endings[i]);
 		found = tap_data(file);
 		if (!found)
 			continue;
 		r = file_read(found, 64 << 20, &data, &size, NULL);
 		if (r < 0)
 			return r;
-		if (i == 1)
+		*ret_binary = i >= 3;
+		if (str_glob("*.gz", endings[i]))
 			r = gzip_inflate(data, size, 64 << 20, ret, NULL);
 		else
 			str_append(ret, data, size);
@@ -112,6 +119,55 @@ static void sum_dump(char *text, struct sums *sums)
 			sums->comms += hash_bytes(line + 11, strlen(line + 11) - 1);
 		}
 	}
+}
+
+/* The number of a field inside a field of a message, 0 when it is not there. */
+static uint64_t number_in(const struct reader *outer, const struct proto_field *field,
+			  uint32_t number)
+{
+	struct reader r = proto_message(outer, field);
+	struct proto_field inner;
+
+	while (proto_next(&r, &inner, NULL) == 1)
+		if (inner.number == number)
+			return inner.value;
+	return 0;
+}
+
+/* One event: 1 is its header (type), 2 a mapping (length: 4), 3 a sample (address: 1, period: 8), 4
+ * a name (text: 3). */
+static void sum_proto_event(struct reader r, struct sums *sums)
+{
+	struct proto_field field;
+
+	while (proto_next(&r, &field, NULL) == 1) {
+		struct reader inner = proto_message(&r, &field);
+		struct proto_field text;
+
+		if (field.number == 1 && number_in(&r, &field, 1) < TYPES) {
+			sums->records[number_in(&r, &field, 1)]++;
+		} else if (field.number == 2) {
+			sums->mapped_bytes += number_in(&r, &field, 4);
+		} else if (field.number == 3) {
+			sums->ips += number_in(&r, &field, 1);
+			sums->periods += number_in(&r, &field, 8);
+		} else if (field.number == 4) {
+			while (proto_next(&inner, &text, NULL) == 1)
+				if (text.number == 3)
+					sums->comms += hash_bytes(inner.data + text.pos,
+								  text.end - text.pos);
+		}
+	}
+}
+
+static void sum_proto(const struct str *dump, struct sums *sums)
+{
+	struct reader r = reader_make(dump->data, dump->len, false);
+	struct proto_field field;
+
+	while (proto_next(&r, &field, NULL) == 1)
+		if (field.number == 2)
+			sum_proto_event(proto_message(&r, &field), sums);
 }
 
 static int add_sample(void *arg, const struct sample *sample)
@@ -169,14 +225,17 @@ TEST(records_are_what_another_parser_saw)
 		struct str dump = {0};
 		char name[256];
 		const char *file;
+		bool binary;
 
 		snprintf(name, sizeof(name), "sampling/quipper/%s", with_dump[i]);
-		file = tap_data(name);
-		if (!file || read_dump(with_dump[i], &dump) < 0) {
+		if (read_dump(with_dump[i], &dump, &binary) < 0 || !(file = tap_data(name))) {
 			EXPECT_STR(name, "readable");
 			continue;
 		}
-		sum_dump(dump.data, &want);
+		if (binary)
+			sum_proto(&dump, &want);
+		else
+			sum_dump(dump.data, &want);
 		str_fini(&dump);
 		sum_records(file, &have);
 		if (session_open(file, &session, &err) < 0) {
@@ -300,9 +359,52 @@ static long long open_and_count(const char *file, struct err *err)
 	return r < 0 ? r : count;
 }
 
+static bool has_outcome(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(outcomes); i++)
+		if (strcmp(outcomes[i].file, name) == 0)
+			return true;
+	return false;
+}
+
+/* No recording of a folder is left out above. */
+static void expect_outcomes_of(const char *folder)
+{
+	const char *path = tap_data(folder);
+	DIR *dir = path ? opendir(path) : NULL;
+	struct dirent *entry;
+
+	EXPECT(dir);
+	while (dir && (entry = readdir(dir))) {
+		char name[512], magic[8] = "";
+		CLEANUP_CLOSE int fd = -1;
+
+		snprintf(name, sizeof(name), "%s/%s", folder, entry->d_name);
+		path = tap_data(name);
+		fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+		if (fd < 0 || read(fd, magic, sizeof(magic)) != sizeof(magic))
+			continue;
+		if ((memcmp(magic, "PERFILE2", 8) == 0 || memcmp(magic, "PERFFILE", 8) == 0 ||
+		     str_glob("*.data", name)) &&
+		    !has_outcome(name))
+			EXPECT_STR(name, "in the table of outcomes");
+	}
+	if (dir)
+		closedir(dir);
+}
+
 TEST(every_recording_has_its_outcome)
 {
+	static const char *const folders[] = {
+		"sampling/quipper",    "sampling/hotspot",
+		"sampling/perfparser", "sampling/perfparser/cpp-inlining",
+		"sampling/simpleperf", "sampling/perfdata",
+		"sampling/autofdo"};
+	unsigned opened = 0;
+
 	SKIP_IF(!tap_data("sampling/quipper"), "no recordings: set CULPRIT_TEST_DATA");
+	for (size_t i = 0; i < ARRAY_LEN(folders); i++)
+		expect_outcomes_of(folders[i]);
 	for (size_t i = 0; i < ARRAY_LEN(outcomes); i++) {
 		const char *file = tap_data(outcomes[i].file);
 		struct err err = {0};
@@ -315,10 +417,13 @@ TEST(every_recording_has_its_outcome)
 		outcome = open_and_count(file, &err);
 		tap_expect(outcome == outcomes[i].outcome, __FILE__, __LINE__,
 			   "%s: have %lld, want %lld", file, outcome, outcomes[i].outcome);
+		opened += outcome >= 0;
 		if (outcome < 0)
 			EXPECT(strchr(err.text, '\n') == NULL &&
 			       strstr(err.text, file) == err.text);
 	}
+	printf("# %zu files: %u opened, %zu refused\n", ARRAY_LEN(outcomes), opened,
+	       ARRAY_LEN(outcomes) - opened);
 }
 
 TEST(files_made_to_crash_parsers_are_refused_or_empty)
