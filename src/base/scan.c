@@ -4,8 +4,7 @@
 
 struct scan scan_word(struct scan *s)
 {
-	while (s->at < s->end && scan_blank(*s->at))
-		s->at++;
+	scan_blanks(s);
 	struct scan word = {s->at, s->at};
 	while (word.end < s->end && !scan_blank(*word.end))
 		word.end++;
@@ -24,14 +23,21 @@ bool scan_starts(struct scan s, const char *text)
 	return scan_len(s) >= len && memcmp(s.at, text, len) == 0;
 }
 
+bool scan_take(struct scan *s, const char *text)
+{
+	if (!scan_starts(*s, text))
+		return false;
+	s->at += strlen(text);
+	return true;
+}
+
 bool scan_skip(struct scan *s, const char *text)
 {
-	struct scan trimmed = {s->at, s->end};
-	while (trimmed.at < trimmed.end && scan_blank(*trimmed.at))
-		trimmed.at++;
-	if (!scan_starts(trimmed, text))
+	struct scan rest = *s;
+	scan_blanks(&rest);
+	if (!scan_take(&rest, text))
 		return false;
-	s->at = trimmed.at + strlen(text);
+	*s = rest;
 	return true;
 }
 
@@ -42,28 +48,73 @@ const char *scan_find(struct scan s, const char *text)
 
 bool scan_u64(struct scan *s, uint64_t *ret)
 {
-	const char *at = s->at;
-	while (at < s->end && scan_blank(*at))
-		at++;
+	struct scan rest = *s;
+	scan_blanks(&rest);
 	uint64_t value = 0;
-	const char *first = at;
-	for (; at < s->end && *at >= '0' && *at <= '9'; at++) {
+	const char *first = rest.at;
+	for (; rest.at < rest.end && *rest.at >= '0' && *rest.at <= '9'; rest.at++) {
 		if (__builtin_mul_overflow(value, UINT64_C(10), &value) ||
-		    __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
+		    __builtin_add_overflow(value, (uint64_t)(*rest.at - '0'), &value))
 			return false;
 	}
-	if (at == first)
+	if (rest.at == first)
+		return false;
+	*s = rest;
+	*ret = value;
+	return true;
+}
+
+bool scan_i64(struct scan *s, int64_t *ret)
+{
+	struct scan rest = *s;
+	bool negative = scan_take(&rest, "-");
+	uint64_t value;
+	if (rest.at == rest.end || scan_blank(*rest.at) || !scan_u64(&rest, &value) ||
+	    value > INT64_MAX)
+		return false;
+	*s = rest;
+	*ret = negative ? -(int64_t)value : (int64_t)value;
+	return true;
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+bool scan_hex(struct scan *s, uint64_t *ret)
+{
+	const char *at = s->at;
+	uint64_t value = 0;
+	for (; at < s->end && hex_digit(*at) >= 0; at++) {
+		if (value >> 60 != 0)
+			return false;
+		value = value << 4 | (uint64_t)hex_digit(*at);
+	}
+	if (at == s->at)
 		return false;
 	s->at = at;
 	*ret = value;
 	return true;
 }
 
+bool scan_address(struct scan *s, uint64_t *ret)
+{
+	struct scan rest = *s;
+	if (!scan_take(&rest, "0x") || !scan_hex(&rest, ret))
+		return false;
+	*s = rest;
+	return true;
+}
+
 bool scan_nano(struct scan *s, int64_t *ret)
 {
 	struct scan rest = *s;
-	while (rest.at < rest.end && scan_blank(*rest.at))
-		rest.at++;
+	scan_blanks(&rest);
 	bool negative = rest.at < rest.end && *rest.at == '-';
 	if (negative)
 		rest.at++;

@@ -31,13 +31,18 @@ static inline size_t scan_len(struct scan s)
 
 static inline bool scan_blank(char c)
 {
-	return c == ' ' || c == '\t' || c == '\r';
+	return c == ' ' || (c >= '\t' && c <= '\r' && c != '\n');
+}
+
+static inline void scan_blanks(struct scan *s)
+{
+	while (s->at < s->end && scan_blank(*s->at))
+		s->at++;
 }
 
 static inline struct scan scan_trim(struct scan s)
 {
-	while (s.at < s.end && scan_blank(*s.at))
-		s.at++;
+	scan_blanks(&s);
 	while (s.end > s.at && scan_blank(s.end[-1]))
 		s.end--;
 	return s;
@@ -55,17 +60,33 @@ static inline bool scan_line(struct scan_lines *lines, struct scan *ret)
 	return true;
 }
 
+/* The next line without the blanks around it. */
+static inline bool scan_trimmed_line(struct scan_lines *lines, struct scan *ret)
+{
+	if (!scan_line(lines, ret))
+		return false;
+	*ret = scan_trim(*ret);
+	return true;
+}
+
 /* The next word, blanks before it passed over; empty at the end. */
 struct scan scan_word(struct scan *s);
 bool scan_is(struct scan s, const char *text);
 bool scan_starts(struct scan s, const char *text);
-/* Passes over text at the start of s; false when it is not there. */
+/* Passes over text at the very start of s; false when it is not there. */
+bool scan_take(struct scan *s, const char *text);
+/* The same, blanks before the text passed over too. */
 bool scan_skip(struct scan *s, const char *text);
 /* The first place of text in s, NULL when there is none. */
 const char *scan_find(struct scan s, const char *text);
 /* An unsigned decimal number at the start of s, passed over; false when there is none or it
  * overflows. */
 bool scan_u64(struct scan *s, uint64_t *ret);
+/* The same with a sign allowed, and with no blanks before it. */
+bool scan_i64(struct scan *s, int64_t *ret);
+/* Hexadecimal digits, and behind 0x, right at the start of s; passed over. */
+bool scan_hex(struct scan *s, uint64_t *ret);
+bool scan_address(struct scan *s, uint64_t *ret);
 /* A decimal number with up to nine places as 1e-9 units ("12.5" is 12500000000); sign allowed. */
 bool scan_nano(struct scan *s, int64_t *ret);
 /* Copies into buffer, cut at bytes - 1, NUL-terminated. */

@@ -138,23 +138,23 @@ static void strip_signal_frames(struct legacy *l)
 			remove_second(l, s);
 }
 
-int legacy_read_cpu(struct legacy *l, struct line_reader *lines)
+int legacy_read_cpu(struct legacy *l, struct scan_lines *lines)
 {
 	static const char *const types[] = {"samples", "count", "cpu", "nanoseconds", NULL};
-	struct line_reader rest = {.end = lines->end};
+	struct scan_lines rest = *lines;
 	struct cpu_header header;
 	struct words *w = &header.words;
 	bool end = false;
 	int r;
 
-	if (!read_header(lines->at, (size_t)(lines->end - lines->at), &header))
+	if (!read_header(lines->rest.at, scan_len(lines->rest), &header))
 		return err_set(l->err, -EBADMSG, "the header of the CPU profile is damaged");
 	r = legacy_types(l, types, "cpu", "nanoseconds", (int64_t)header.period_us * 1000);
 	while (r == 0 && !end && reader_left(&w->reader) > 0)
 		r = read_record(l, w, &header, &end);
 	if (r < 0)
 		return r;
-	rest.at = (const char *)w->reader.data + w->reader.pos;
+	rest.rest.at = (const char *)w->reader.data + w->reader.pos;
 	l->no_addresses = header.java;
 	if (header.java)
 		return legacy_read_java_names(l, &rest);

@@ -11,7 +11,7 @@
 #define VARIABLES_MAX 16
 
 struct variable {
-	struct span name, value;
+	struct scan name, value;
 };
 
 struct variables {
@@ -19,13 +19,13 @@ struct variables {
 	size_t count;
 };
 
-bool legacy_is_maps_heading(const struct span *line)
+bool legacy_is_maps_heading(const struct scan *line)
 {
-	return span_has(line, "--- Memory map: ---") || span_has(line, "MAPPED_LIBRARIES:");
+	return scan_find(*line, "--- Memory map: ---") || scan_find(*line, "MAPPED_LIBRARIES:");
 }
 
 /* The path with $name replaced; each text is inserted once and not looked at again. */
-static void expand(const struct variables *variables, struct span path, struct str *out)
+static void expand(const struct variables *variables, struct scan path, struct str *out)
 {
 	while (path.at < path.end) {
 		const struct variable *found = NULL;
@@ -48,7 +48,7 @@ static void expand(const struct variables *variables, struct span path, struct s
 	}
 }
 
-static void define(struct variables *variables, struct span line)
+static void define(struct variables *variables, struct scan line)
 {
 	const char *sign = memchr(line.at, '=', (size_t)(line.end - line.at));
 	struct variable v;
@@ -56,19 +56,19 @@ static void define(struct variables *variables, struct span line)
 	if (!sign || variables->count == VARIABLES_MAX)
 		return;
 	v = (struct variable){{line.at, sign}, {sign + 1, line.end}};
-	span_trim(&v.name);
-	span_trim(&v.value);
+	v.name = scan_trim(v.name);
+	v.value = scan_trim(v.value);
 	/* Values have no part of their own in what is printed, so their length bounds the text. */
-	if (!span_is_empty(&v.name) && v.value.end - v.value.at < 4096)
+	if (scan_len(v.name) > 0 && v.value.end - v.value.at < 4096)
 		variables->list[variables->count++] = v;
 }
 
-static struct span next_word(struct span *s)
+static struct scan next_word(struct scan *s)
 {
-	struct span word;
+	struct scan word;
 
-	span_blanks(s);
-	word = (struct span){s->at, s->at};
+	scan_blanks(s);
+	word = (struct scan){s->at, s->at};
 	while (word.end < s->end && *word.end != ' ' && *word.end != '\t')
 		word.end++;
 	s->at = word.end;
@@ -76,9 +76,9 @@ static struct span next_word(struct span *s)
 }
 
 /* "r-xp 00000000 00:00 21306940    /path" behind the range; *ret_skip: not executable. */
-static bool parse_full(struct span s, uint64_t *ret_offset, struct span *ret_path, bool *ret_skip)
+static bool parse_full(struct scan s, uint64_t *ret_offset, struct scan *ret_path, bool *ret_skip)
 {
-	struct span flags = next_word(&s), device, inode;
+	struct scan flags = next_word(&s), device, inode;
 	uint64_t number;
 
 	if (flags.end - flags.at < 3)
@@ -86,38 +86,38 @@ static bool parse_full(struct span s, uint64_t *ret_offset, struct span *ret_pat
 	for (const char *c = flags.at; c < flags.end; c++)
 		if (!memchr("-rwxps", *c, 6))
 			return false;
-	span_blanks(&s);
-	if (!span_hex(&s, ret_offset))
+	scan_blanks(&s);
+	if (!scan_hex(&s, ret_offset))
 		return false;
 	device = next_word(&s);
 	inode = next_word(&s);
-	if (!span_hex(&device, &number) || !span_word(&device, ":") || !span_hex(&inode, &number))
+	if (!scan_hex(&device, &number) || !scan_take(&device, ":") || !scan_hex(&inode, &number))
 		return false;
 	*ret_skip = memchr(flags.at, 'x', (size_t)(flags.end - flags.at)) == NULL;
-	span_trim(&s);
+	s = scan_trim(s);
 	*ret_path = s;
 	return true;
 }
 
 /* ": /path" or ": /path (@offset)" behind the range */
-static bool parse_brief(struct span s, uint64_t *ret_offset, struct span *ret_path)
+static bool parse_brief(struct scan s, uint64_t *ret_offset, struct scan *ret_path)
 {
 	const char *sign;
 
-	if (!span_word(&s, ":"))
+	if (!scan_take(&s, ":"))
 		return false;
 	*ret_path = next_word(&s);
 	*ret_offset = 0;
 	sign = memchr(s.at, '@', (size_t)(s.end - s.at));
 	if (sign) {
 		s.at = sign + 1;
-		(void)span_hex(&s, ret_offset);
+		(void)scan_hex(&s, ret_offset);
 	}
-	return !span_is_empty(ret_path);
+	return scan_len(*ret_path) > 0;
 }
 
 static int add_mapping(struct legacy *l, const struct variables *variables,
-		       struct profile_mapping *mapping, struct span path)
+		       struct profile_mapping *mapping, struct scan path)
 {
 	struct str name = {0};
 	int r;
@@ -132,19 +132,19 @@ static int add_mapping(struct legacy *l, const struct variables *variables,
 	return r < 0 ? r : vec_push(&l->mappings, *mapping);
 }
 
-int legacy_read_maps(struct legacy *l, struct line_reader *reader)
+int legacy_read_maps(struct legacy *l, struct scan_lines *reader)
 {
 	struct variables variables = {.count = 0};
-	struct span line, path;
+	struct scan line, path;
 	int r = 0;
 
-	while (r == 0 && next_line(reader, &line)) {
+	while (r == 0 && scan_trimmed_line(reader, &line)) {
 		struct profile_mapping mapping = {0};
-		struct span s = line;
+		struct scan s = line;
 		bool skip = false;
 
-		if (!span_hex(&s, &mapping.start) || !span_word(&s, "-") ||
-		    !span_hex(&s, &mapping.limit)) {
+		if (!scan_hex(&s, &mapping.start) || !scan_take(&s, "-") ||
+		    !scan_hex(&s, &mapping.limit)) {
 			define(&variables, line);
 			continue;
 		}

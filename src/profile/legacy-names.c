@@ -18,12 +18,12 @@ static bool first_name(struct legacy *l, uint64_t address, int *ret_status)
 }
 
 /* A name, in which "- -" stands for "--". */
-static int add_symbol_name(struct legacy *l, uint64_t address, struct span name)
+static int add_symbol_name(struct legacy *l, uint64_t address, struct scan name)
 {
 	struct str text = {0};
 	int r;
 
-	span_trim(&name);
+	name = scan_trim(name);
 	while (name.at < name.end) {
 		if (name.end - name.at > 2 && name.at[1] == ' ' && name.at[0] == '-' &&
 		    name.at[2] == '-') {
@@ -36,14 +36,14 @@ static int add_symbol_name(struct legacy *l, uint64_t address, struct span name)
 	r = str_status(&text);
 	if (r == 0)
 		r = legacy_add_symbol(l, address,
-				      (struct span){str_text(&text), str_text(&text) + text.len},
-				      (struct span){str_text(&text), str_text(&text)}, 0);
+				      (struct scan){str_text(&text), str_text(&text) + text.len},
+				      (struct scan){str_text(&text), str_text(&text)}, 0);
 	str_fini(&text);
 	return r;
 }
 
 /* "outer--inlined--innermost": the last is the innermost. */
-static int add_names(struct legacy *l, uint64_t address, struct span names)
+static int add_names(struct legacy *l, uint64_t address, struct scan names)
 {
 	int r = 0;
 
@@ -55,7 +55,7 @@ static int add_names(struct legacy *l, uint64_t address, struct span names)
 		if (from - names.at < 2)
 			from = names.at;
 		if (from < names.end)
-			r = add_symbol_name(l, address, (struct span){from, names.end});
+			r = add_symbol_name(l, address, (struct scan){from, names.end});
 		if (from == names.at)
 			break;
 		names.end = from - 2;
@@ -63,39 +63,39 @@ static int add_names(struct legacy *l, uint64_t address, struct span names)
 	return r;
 }
 
-int legacy_read_symbols(struct legacy *l, struct line_reader *reader)
+int legacy_read_symbols(struct legacy *l, struct scan_lines *reader)
 {
-	struct span line;
+	struct scan line;
 	uint64_t address;
 	int r = 0;
 
-	while (r == 0 && next_line(reader, &line)) {
-		if (span_starts(&line, "---"))
+	while (r == 0 && scan_trimmed_line(reader, &line)) {
+		if (scan_starts(line, "---"))
 			return 0;
-		if (!span_address(&line, &address)) /* binary=... */
+		if (!scan_address(&line, &address)) /* binary=... */
 			continue;
-		span_trim(&line);
-		if (!span_is_empty(&line) && first_name(l, address, &r))
+		line = scan_trim(line);
+		if (scan_len(line) > 0 && first_name(l, address, &r))
 			r = add_names(l, address, line);
 	}
 	return r < 0 ? r : legacy_bad_line(l, reader, "no profile follows the symbols");
 }
 
-static bool ends_with(const struct span *s, char c)
+static bool ends_with(const struct scan *s, char c)
 {
 	return s->end > s->at && s->end[-1] == c;
 }
 
 /* Takes ":LINE" off the end; false when it is not there. */
-static bool take_line_number(struct span *s, int64_t *ret)
+static bool take_line_number(struct scan *s, int64_t *ret)
 {
 	const char *colon = memrchr(s->at, ':', (size_t)(s->end - s->at));
-	struct span number;
+	struct scan number;
 
 	if (!colon)
 		return false;
-	number = (struct span){colon + 1, s->end};
-	if (!span_i64(&number, ret) || !span_is_empty(&number))
+	number = (struct scan){colon + 1, s->end};
+	if (!scan_i64(&number, ret) || scan_len(number) > 0)
 		return false;
 	s->end = colon;
 	if (*ret < 0)
@@ -104,10 +104,10 @@ static bool take_line_number(struct span *s, int64_t *ret)
 }
 
 /* "name (file:line)", "name (/path/of/library)", or a name alone. */
-static int add_java_name(struct legacy *l, uint64_t address, struct span s)
+static int add_java_name(struct legacy *l, uint64_t address, struct scan s)
 {
 	static const char none[] = "", stub[] = "STUB";
-	struct span name = s, file = {none, none};
+	struct scan name = s, file = {none, none};
 	const char *base, *from = NULL;
 	int64_t line = 0;
 
@@ -117,29 +117,29 @@ static int add_java_name(struct legacy *l, uint64_t address, struct span s)
 				from = c;
 	if (from) {
 		name.end = from;
-		span_trim(&name);
-		file = (struct span){from + 1, s.end - 1};
+		name = scan_trim(name);
+		file = (struct scan){from + 1, s.end - 1};
 		if (!take_line_number(&file, &line)) {
 			base = memrchr(file.at, '/', (size_t)(file.end - file.at));
 			file.at = base ? base + 1 : file.at;
 		}
-	} else if (span_has(&s, "generated stub/JIT")) {
-		name = (struct span){stub, stub + strlen(stub)};
+	} else if (scan_find(s, "generated stub/JIT")) {
+		name = (struct scan){stub, stub + strlen(stub)};
 	}
 	return legacy_add_symbol(l, address, name, file, line);
 }
 
-int legacy_read_java_names(struct legacy *l, struct line_reader *reader)
+int legacy_read_java_names(struct legacy *l, struct scan_lines *reader)
 {
-	struct span line;
+	struct scan line;
 	uint64_t address;
 	int r = 0;
 
-	while (r == 0 && next_line(reader, &line)) {
-		if (!span_address(&line, &address))
+	while (r == 0 && scan_trimmed_line(reader, &line)) {
+		if (!scan_address(&line, &address))
 			continue;
-		span_trim(&line);
-		if (!span_is_empty(&line) && first_name(l, address, &r))
+		line = scan_trim(line);
+		if (scan_len(line) > 0 && first_name(l, address, &r))
 			r = add_java_name(l, address, line);
 	}
 	return r;
@@ -156,29 +156,29 @@ static bool goes_on(const struct legacy *l, uint64_t address, const struct legac
 	return last < l->symbols.data + l->symbols.len;
 }
 
-int legacy_read_go_name(struct legacy *l, struct span line)
+int legacy_read_go_name(struct legacy *l, struct scan line)
 {
-	struct span name, file;
+	struct scan name, file;
 	struct legacy_symbol symbol;
 	const char *plus;
 	uint64_t address, offset;
 	int64_t number = 0;
 	int r = 0;
 
-	if (!span_word(&line, "#"))
+	if (!scan_take(&line, "#"))
 		return 0;
-	span_blanks(&line);
-	if (!span_address(&line, &address))
+	scan_blanks(&line);
+	if (!scan_address(&line, &address))
 		return 0;
-	span_trim(&line);
+	line = scan_trim(line);
 	plus = memmem(line.at, (size_t)(line.end - line.at), "+0x", 3);
 	if (!plus || plus == line.at)
 		return 0;
-	name = (struct span){line.at, plus};
-	file = (struct span){plus + 1, line.end};
-	if (!span_address(&file, &offset))
+	name = (struct scan){line.at, plus};
+	file = (struct scan){plus + 1, line.end};
+	if (!scan_address(&file, &offset))
 		return 0;
-	span_trim(&file);
+	file = scan_trim(file);
 	(void)take_line_number(&file, &number);
 	if (!first_name(l, address, &r)) {
 		if (r < 0)

@@ -14,12 +14,12 @@
 /* Java samples its heap once in 512 KiB and does not say so. */
 #define JAVA_HEAP_PERIOD 524288
 
-static bool skip_line(const struct span *line)
+static bool skip_line(const struct scan *line)
 {
-	return span_is_empty(line) || *line->at == '#';
+	return scan_len(*line) == 0 || *line->at == '#';
 }
 
-static bool is_count_heading(struct span s, struct span *ret_type)
+static bool is_count_heading(struct scan s, struct scan *ret_type)
 {
 	const char *from = s.at;
 	int64_t total;
@@ -27,8 +27,8 @@ static bool is_count_heading(struct span s, struct span *ret_type)
 	while (s.at < s.end && (*s.at == '_' || (*s.at >= '0' && *s.at <= '9') ||
 				((*s.at | 0x20) >= 'a' && (*s.at | 0x20) <= 'z')))
 		s.at++;
-	*ret_type = (struct span){from, s.at};
-	return s.at > from && span_word(&s, " profile: total ") && span_i64(&s, &total);
+	*ret_type = (struct scan){from, s.at};
+	return s.at > from && scan_take(&s, " profile: total ") && scan_i64(&s, &total);
 }
 
 bool legacy_detect_text(const void *data, size_t size)
@@ -37,33 +37,32 @@ bool legacy_detect_text(const void *data, size_t size)
 		"heap profile:", "--- heapz",  "--- contention", "--- mutex:",
 		"--- threadz",   "--- Thread", "--- symbol",
 	};
-	struct line_reader reader = {.at = data,
-				     .end = size ? (const char *)data + MIN(size, 4096) : NULL};
-	struct span line, type;
+	struct scan_lines reader = {.rest = scan_of(size ? data : "", MIN(size, 4096))};
+	struct scan line, type;
 
 	if (size == 0)
 		return false;
-	while (next_line(&reader, &line))
+	while (scan_trimmed_line(&reader, &line))
 		if (!skip_line(&line))
 			break;
 	if (reader.number == 0)
 		return false;
 	for (size_t i = 0; i < ARRAY_LEN(headings); i++)
-		if (span_starts(&line, headings[i]))
+		if (scan_starts(line, headings[i]))
 			return true;
 	return is_count_heading(line, &type);
 }
 
 /* The memory map, after whatever else; line is the last one read. */
-static int read_rest(struct legacy *l, struct line_reader *reader, struct span line)
+static int read_rest(struct legacy *l, struct scan_lines *reader, struct scan line)
 {
 	while (!legacy_is_maps_heading(&line))
-		if (!next_line(reader, &line))
+		if (!scan_trimmed_line(reader, &line))
 			return 0;
 	return legacy_read_maps(l, reader);
 }
 
-static int too_large(struct legacy *l, const struct line_reader *reader)
+static int too_large(struct legacy *l, const struct scan_lines *reader)
 {
 	return err_set(l->err, -EOVERFLOW, "line %zu: a value beyond 64 bits", reader->number);
 }
@@ -100,62 +99,61 @@ struct heap {
 };
 
 /* "N: BYTES [N: BYTES] @": objects in use, then all that were allocated. */
-static bool heap_counts(struct span *s, int64_t *counts)
+static bool heap_counts(struct scan *s, int64_t *counts)
 {
 	static const char *const signs[] = {":", "[", ":", "]"};
 
 	for (unsigned i = 0; i < 4; i++) {
-		span_blanks(s);
-		if (!span_i64(s, &counts[i]))
+		scan_blanks(s);
+		if (!scan_i64(s, &counts[i]))
 			return false;
-		span_blanks(s);
-		if (!span_word(s, signs[i]))
+		scan_blanks(s);
+		if (!scan_take(s, signs[i]))
 			return false;
 	}
-	span_blanks(s);
-	return span_word(s, "@");
+	scan_blanks(s);
+	return scan_take(s, "@");
 }
 
-static int heap_heading(struct legacy *l, struct line_reader *reader, struct span line,
+static int heap_heading(struct legacy *l, struct scan_lines *reader, struct scan line,
 			struct heap *heap)
 {
 	static const char *const all[] = {"alloc_objects", "count",         "alloc_space",
 					  "bytes",         "inuse_objects", "count",
 					  "inuse_space",   "bytes",         NULL};
 	static const char *const in_use[] = {"objects", "count", "space", "bytes", NULL};
-	struct span kind;
+	struct scan kind;
 	int64_t c[4];
 
-	(void)span_word(&line, "heap profile:");
+	(void)scan_take(&line, "heap profile:");
 	if (!heap_counts(&line, c))
 		return legacy_bad_line(l, reader, "the totals of the heap profile are damaged");
-	span_blanks(&line);
+	scan_blanks(&line);
 	kind = line;
 	while (line.at < line.end && *line.at != '/')
 		line.at++;
 	kind.end = line.at;
-	span_trim(&kind);
-	if (span_word(&line, "/") && !span_is_empty(&line) && !span_i64(&line, &heap->period))
+	kind = scan_trim(kind);
+	if (scan_take(&line, "/") && scan_len(line) > 0 && !scan_i64(&line, &heap->period))
 		return legacy_bad_line(l, reader, "the sampling period is damaged");
 	heap->sampled = true;
-	if (span_starts(&kind, "heap_v2") || span_starts(&kind, "heapz_v2")) {
+	if (scan_starts(kind, "heap_v2") || scan_starts(kind, "heapz_v2")) {
 		;
-	} else if (span_starts(&kind, "heapprofile") || span_starts(&kind, "growthz") ||
-		   span_starts(&kind, "fragmentationz")) {
+	} else if (scan_starts(kind, "heapprofile") || scan_starts(kind, "growthz") ||
+		   scan_starts(kind, "fragmentationz")) {
 		heap->period = 1;
 		heap->sampled = false;
-	} else if (kind.end - kind.at == 4 && span_starts(&kind, "heap")) {
+	} else if (kind.end - kind.at == 4 && scan_starts(kind, "heap")) {
 		heap->period /= 2; /* Go writes twice its rate */
 	} else {
 		return legacy_bad_line(l, reader, "unknown kind of heap profile");
 	}
-	heap->allocations = !span_starts(&kind, "growthz") &&
-			    !span_starts(&kind, "fragmentationz") &&
+	heap->allocations = !scan_starts(kind, "growthz") && !scan_starts(kind, "fragmentationz") &&
 			    ((c[2] != c[0] && c[2] != 0) || (c[3] != c[1] && c[3] != 0));
 	return legacy_types(l, heap->allocations ? all : in_use, "space", "bytes", heap->period);
 }
 
-static int heap_pair(struct legacy *l, struct line_reader *reader, const struct heap *heap,
+static int heap_pair(struct legacy *l, struct scan_lines *reader, const struct heap *heap,
 		     const int64_t *counts, int64_t *values)
 {
 	struct legacy_sample *sample = &l->samples.data[l->samples.len - 1];
@@ -170,8 +168,8 @@ static int heap_pair(struct legacy *l, struct line_reader *reader, const struct 
 	return 0;
 }
 
-static int heap_sample(struct legacy *l, struct line_reader *reader, const struct heap *heap,
-		       struct span line)
+static int heap_sample(struct legacy *l, struct scan_lines *reader, const struct heap *heap,
+		       struct scan line)
 {
 	struct legacy_sample *sample;
 	int64_t c[4];
@@ -191,12 +189,12 @@ static int heap_sample(struct legacy *l, struct line_reader *reader, const struc
 	return r < 0 ? r : legacy_add_addresses(l, line, 0);
 }
 
-static int read_heap(struct legacy *l, struct line_reader *reader, struct span line)
+static int read_heap(struct legacy *l, struct scan_lines *reader, struct scan line)
 {
 	struct heap heap = {0};
 	int r = heap_heading(l, reader, line, &heap);
 
-	while (r == 0 && next_line(reader, &line)) {
+	while (r == 0 && scan_trimmed_line(reader, &line)) {
 		if (legacy_is_maps_heading(&line))
 			break;
 		if (skip_line(&line))
@@ -214,26 +212,26 @@ struct attributes {
 };
 
 /* "attribute = value"; false when the line is none. */
-static bool read_attribute(struct span line, struct attributes *a)
+static bool read_attribute(struct scan line, struct attributes *a)
 {
 	const char *sign = memchr(line.at, '=', (size_t)(line.end - line.at));
-	struct span key, value;
+	struct scan key, value;
 
 	if (!sign)
 		return false;
-	key = (struct span){line.at, sign};
-	value = (struct span){sign + 1, line.end};
-	span_trim(&key);
-	span_trim(&value);
-	if (span_starts(&key, "cycles/second"))
-		return span_i64(&value, &a->cycles_per_second);
-	if (span_starts(&key, "sampling period"))
-		return span_i64(&value, &a->period);
-	if (span_starts(&key, "ms since reset"))
-		return span_i64(&value, &a->ms);
-	if (span_starts(&key, "format"))
-		a->java = span_starts(&value, "java");
-	if (span_starts(&key, "resolution")) {
+	key = (struct scan){line.at, sign};
+	value = (struct scan){sign + 1, line.end};
+	key = scan_trim(key);
+	value = scan_trim(value);
+	if (scan_starts(key, "cycles/second"))
+		return scan_i64(&value, &a->cycles_per_second);
+	if (scan_starts(key, "sampling period"))
+		return scan_i64(&value, &a->period);
+	if (scan_starts(key, "ms since reset"))
+		return scan_i64(&value, &a->ms);
+	if (scan_starts(key, "format"))
+		a->java = scan_starts(value, "java");
+	if (scan_starts(key, "resolution")) {
 		a->resolution = true;
 		snprintf(a->unit, sizeof(a->unit), "%.*s",
 			 (int)MIN(value.end - value.at, (ptrdiff_t)sizeof(a->unit) - 1), value.at);
@@ -283,19 +281,19 @@ static bool java_contention_pair(const struct attributes *a, int64_t delay, int6
 }
 
 /* "FIRST SECOND @ addresses"; false when the line is none. */
-static bool is_pair(struct span *s, int64_t *ret_first, int64_t *ret_second)
+static bool is_pair(struct scan *s, int64_t *ret_first, int64_t *ret_second)
 {
-	if (!span_i64(s, ret_first))
+	if (!scan_i64(s, ret_first))
 		return false;
-	span_blanks(s);
-	if (!span_i64(s, ret_second))
+	scan_blanks(s);
+	if (!scan_i64(s, ret_second))
 		return false;
-	span_blanks(s);
-	return span_word(s, "@");
+	scan_blanks(s);
+	return scan_take(s, "@");
 }
 
-static int add_pair(struct legacy *l, struct line_reader *reader, const struct attributes *a,
-		    pair_fn pair, struct span line)
+static int add_pair(struct legacy *l, struct scan_lines *reader, const struct attributes *a,
+		    pair_fn pair, struct scan line)
 {
 	int64_t first, second;
 	int r;
@@ -310,16 +308,16 @@ static int add_pair(struct legacy *l, struct line_reader *reader, const struct a
 	return legacy_add_addresses(l, line, a->java ? UINT_MAX : 0);
 }
 
-static int read_java_pairs(struct legacy *l, struct line_reader *reader, const struct attributes *a,
-			   pair_fn pair, struct span line, bool more)
+static int read_java_pairs(struct legacy *l, struct scan_lines *reader, const struct attributes *a,
+			   pair_fn pair, struct scan line, bool more)
 {
-	struct line_reader before = *reader;
+	struct scan_lines before = *reader;
 	int64_t first, second;
 	int r = 0;
 
 	l->no_addresses = true;
-	for (; r == 0 && more; more = next_line(reader, &line)) {
-		struct span s = line;
+	for (; r == 0 && more; more = scan_trimmed_line(reader, &line)) {
+		struct scan s = line;
 
 		if (!skip_line(&line)) {
 			if (!is_pair(&s, &first, &second))
@@ -332,7 +330,7 @@ static int read_java_pairs(struct legacy *l, struct line_reader *reader, const s
 		return r;
 	/* The line that is no sample is a name already. */
 	if (more)
-		before.at = line.at;
+		before.rest.at = line.at;
 	else
 		before = *reader;
 	return legacy_read_java_names(l, &before);
@@ -350,16 +348,15 @@ static int java_types(struct legacy *l, bool heap, const struct attributes *a)
 }
 
 /* Contention of C++, Go and Java, and the heap of Java. */
-static int read_pairs(struct legacy *l, struct line_reader *reader, struct span line)
+static int read_pairs(struct legacy *l, struct scan_lines *reader, struct scan line)
 {
 	static const char *const types[] = {"contentions", "count", "delay", "nanoseconds", NULL};
 	struct attributes a = {.period = 1};
-	bool heap = span_starts(&line, "--- heapz"), more;
+	bool heap = scan_starts(line, "--- heapz"), more;
 	int r;
 
-	while ((more = next_line(reader, &line)))
-		if (!span_is_empty(&line) &&
-		    (span_starts(&line, "---") || !read_attribute(line, &a)))
+	while ((more = scan_trimmed_line(reader, &line)))
+		if (scan_len(line) > 0 && (scan_starts(line, "---") || !read_attribute(line, &a)))
 			break;
 	if (more && memchr(line.at, '=', (size_t)(line.end - line.at)) && *line.at != '-')
 		return legacy_bad_line(l, reader, "the attribute is no number");
@@ -375,8 +372,8 @@ static int read_pairs(struct legacy *l, struct line_reader *reader, struct span 
 					       more);
 	}
 	r = legacy_types(l, types, "contentions", "count", a.period);
-	for (; r == 0 && more; more = next_line(reader, &line)) {
-		if (span_starts(&line, "---") || legacy_is_maps_heading(&line))
+	for (; r == 0 && more; more = scan_trimmed_line(reader, &line)) {
+		if (scan_starts(line, "---") || legacy_is_maps_heading(&line))
 			break;
 		if (skip_line(&line))
 			r = legacy_read_go_name(l, line);
@@ -387,16 +384,16 @@ static int read_pairs(struct legacy *l, struct line_reader *reader, struct span 
 }
 
 /* The frames of one thread; ends with the next heading in *line, or *more false. */
-static int read_thread(struct legacy *l, struct line_reader *reader, struct span *line, bool *more)
+static int read_thread(struct legacy *l, struct scan_lines *reader, struct scan *line, bool *more)
 {
 	bool same = false;
 	int r = legacy_add_sample(l);
 	struct legacy_sample *sample;
 
-	while (r == 0 && (*more = next_line(reader, line))) {
-		if (span_starts(line, "---") || legacy_is_maps_heading(line))
+	while (r == 0 && (*more = scan_trimmed_line(reader, line))) {
+		if (scan_starts(*line, "---") || legacy_is_maps_heading(line))
 			break;
-		if (span_has(line, "same as previous thread"))
+		if (scan_find(*line, "same as previous thread"))
 			same = true;
 		else
 			r = legacy_add_addresses(l, *line, 1);
@@ -414,29 +411,29 @@ static int read_thread(struct legacy *l, struct line_reader *reader, struct span
 	return 0;
 }
 
-static int read_threads(struct legacy *l, struct line_reader *reader, struct span line)
+static int read_threads(struct legacy *l, struct scan_lines *reader, struct scan line)
 {
 	static const char *const types[] = {"thread", "count", NULL};
 	int r = legacy_types(l, types, "thread", "count", 1);
 	bool more = true;
 
-	if (r == 0 && span_starts(&line, "--- threadz"))
-		while ((more = next_line(reader, &line)))
-			if (legacy_is_maps_heading(&line) || span_starts(&line, "-"))
+	if (r == 0 && scan_starts(line, "--- threadz"))
+		while ((more = scan_trimmed_line(reader, &line)))
+			if (legacy_is_maps_heading(&line) || scan_starts(line, "-"))
 				break;
-	while (r == 0 && more && span_starts(&line, "--- Thread "))
+	while (r == 0 && more && scan_starts(line, "--- Thread "))
 		r = read_thread(l, reader, &line, &more);
 	if (r == 0 && more && !legacy_is_maps_heading(&line) &&
-	    !span_starts(&line, "---- no stack trace for"))
+	    !scan_starts(line, "---- no stack trace for"))
 		return legacy_bad_line(l, reader, "no thread of a thread profile");
 	return r < 0 || !more ? r : read_rest(l, reader, line);
 }
 
-static int read_counts(struct legacy *l, struct line_reader *reader, struct span line)
+static int read_counts(struct legacy *l, struct scan_lines *reader, struct scan line)
 {
 	const char *types[] = {NULL, "count", NULL};
 	char name[64];
-	struct span type;
+	struct scan type;
 	int r;
 
 	if (!is_count_heading(line, &type) || type.end - type.at >= (ptrdiff_t)sizeof(name))
@@ -444,19 +441,19 @@ static int read_counts(struct legacy *l, struct line_reader *reader, struct span
 	snprintf(name, sizeof(name), "%.*s", (int)(type.end - type.at), type.at);
 	types[0] = name;
 	r = legacy_types(l, types, name, "count", 1);
-	while (r == 0 && next_line(reader, &line)) {
+	while (r == 0 && scan_trimmed_line(reader, &line)) {
 		int64_t count;
 
-		if (span_starts(&line, "---") || legacy_is_maps_heading(&line))
+		if (scan_starts(line, "---") || legacy_is_maps_heading(&line))
 			return read_rest(l, reader, line);
 		if (skip_line(&line)) {
 			r = legacy_read_go_name(l, line);
 			continue;
 		}
-		if (!span_i64(&line, &count))
+		if (!scan_i64(&line, &count))
 			return legacy_bad_line(l, reader, "no count");
-		span_blanks(&line);
-		if (!span_word(&line, "@"))
+		scan_blanks(&line);
+		if (!scan_take(&line, "@"))
 			return legacy_bad_line(l, reader, "no @ behind the count");
 		r = legacy_add_sample(l);
 		if (r < 0)
@@ -467,20 +464,20 @@ static int read_counts(struct legacy *l, struct line_reader *reader, struct span
 	return r;
 }
 
-int legacy_read_text(struct legacy *l, struct line_reader *reader)
+int legacy_read_text(struct legacy *l, struct scan_lines *reader)
 {
-	struct span line;
+	struct scan line;
 
 	do {
-		if (!next_line(reader, &line))
+		if (!scan_trimmed_line(reader, &line))
 			return legacy_bad_line(l, reader, "no profile");
 	} while (skip_line(&line));
-	if (span_starts(&line, "heap profile:"))
+	if (scan_starts(line, "heap profile:"))
 		return read_heap(l, reader, line);
-	if (span_starts(&line, "--- heapz") || span_starts(&line, "--- contention") ||
-	    span_starts(&line, "--- mutex:"))
+	if (scan_starts(line, "--- heapz") || scan_starts(line, "--- contention") ||
+	    scan_starts(line, "--- mutex:"))
 		return read_pairs(l, reader, line);
-	if (span_starts(&line, "--- thread") || span_starts(&line, "--- Thread "))
+	if (scan_starts(line, "--- thread") || scan_starts(line, "--- Thread "))
 		return read_threads(l, reader, line);
 	return read_counts(l, reader, line);
 }

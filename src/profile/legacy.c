@@ -47,13 +47,13 @@ int legacy_add_address(struct legacy *l, uint64_t address)
 	return vec_push(&l->addresses, address);
 }
 
-int legacy_add_addresses(struct legacy *l, struct span text, unsigned first_caller)
+int legacy_add_addresses(struct legacy *l, struct scan text, unsigned first_caller)
 {
 	uint64_t address;
 	int r = 0;
 
 	while (r == 0 && text.at < text.end) {
-		if (!span_address(&text, &address)) {
+		if (!scan_address(&text, &address)) {
 			text.at++;
 			continue;
 		}
@@ -64,7 +64,7 @@ int legacy_add_addresses(struct legacy *l, struct span text, unsigned first_call
 	return r;
 }
 
-int legacy_add_symbol(struct legacy *l, uint64_t address, struct span name, struct span file,
+int legacy_add_symbol(struct legacy *l, uint64_t address, struct scan name, struct scan file,
 		      int64_t line)
 {
 	struct legacy_symbol symbol = {
@@ -84,7 +84,7 @@ int legacy_add_symbol(struct legacy *l, uint64_t address, struct span name, stru
 	return r < 0 ? r : vec_push(&l->symbols, symbol);
 }
 
-int legacy_bad_line(struct legacy *l, const struct line_reader *reader, const char *what)
+int legacy_bad_line(struct legacy *l, const struct scan_lines *reader, const char *what)
 {
 	return err_set(l->err, -EBADMSG, "line %zu: %s", reader->number, what);
 }
@@ -389,19 +389,19 @@ bool legacy_detect(const void *data, size_t size)
 
 static int read_sections(struct legacy *l, const void *data, size_t size)
 {
-	struct line_reader reader = {.at = data, .end = (const char *)data + size}, ahead;
-	struct span line;
+	struct scan_lines reader = {.rest = scan_of(size ? data : "", size)}, ahead;
+	struct scan line;
 	int r = 0;
 
 	if (legacy_detect_cpu(data, size))
 		return legacy_read_cpu(l, &reader);
 	ahead = reader;
-	if (next_line(&ahead, &line) && span_starts(&line, "--- symbol")) {
+	if (scan_trimmed_line(&ahead, &line) && scan_starts(line, "--- symbol")) {
 		reader = ahead;
 		l->symbolized = true;
 		r = legacy_read_symbols(l, &reader);
 		ahead = reader;
-		if (r == 0 && next_line(&ahead, &line) && span_starts(&line, "--- profile"))
+		if (r == 0 && scan_trimmed_line(&ahead, &line) && scan_starts(line, "--- profile"))
 			return legacy_read_cpu(l, &ahead);
 	}
 	return r < 0 ? r : legacy_read_text(l, &reader);
