@@ -2,12 +2,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/compress.h"
 #include "base/file.h"
 #include "base/util.h"
 #include "cmd/command.h"
 #include "cmd/input.h"
 #include "cmd/names.h"
 #include "cmd/option.h"
+#include "profile/firefox.h"
 #include "profile/gperftools.h"
 #include "profile/pprof.h"
 #include "profile/speedscope.h"
@@ -47,6 +49,23 @@ static int to_folded(const struct conversion *c, struct str *out, struct err *er
 static int to_speedscope(const struct conversion *c, struct str *out, struct err *err)
 {
 	return speedscope_write(c->profile, c->title, out, err);
+}
+
+static int to_firefox(const struct conversion *c, struct str *out, struct err *err)
+{
+	return firefox_write(c->profile, c->folded.value, c->title, out, err);
+}
+
+/* gzip, which the front end takes off by itself. */
+static int to_packed_firefox(const struct conversion *c, struct str *out, struct err *err)
+{
+	struct str plain = {0};
+	int r = to_firefox(c, &plain, err);
+
+	if (r == 0)
+		r = gzip_deflate(plain.data, plain.len, 6, out, err);
+	str_fini(&plain);
+	return r;
 }
 
 static int to_gperftools(const struct conversion *c, struct str *out, struct err *err)
@@ -135,6 +154,8 @@ static const struct writer writers[] = {
 	{"pprof-raw", true, to_raw_pprof},
 	{"folded", false, to_folded},
 	{"speedscope", false, to_speedscope},
+	{"firefox", false, to_firefox},
+	{"firefox-gz", true, to_packed_firefox},
 	{"svg", false, to_svg},
 	{"html", false, to_html},
 	{"gperftools", true, to_gperftools},
@@ -150,6 +171,8 @@ static const struct {
 	{".collapsed", "folded"},
 	{".txt", "folded"},
 	{".speedscope.json", "speedscope"},
+	{".firefox.json", "firefox"},
+	{".firefox.json.gz", "firefox-gz"},
 	{".svg", "svg"},
 	{".html", "html"},
 	{".prof", "gperftools"},
@@ -172,8 +195,8 @@ static int choose_writer(const struct convert_options *o, const struct writer **
 		*ret = find_writer(o->to);
 		return *ret ? 0
 			    : err_set(err, -EINVAL,
-				      "--to %s: pprof, pprof-raw, folded, speedscope, svg, html or "
-				      "gperftools",
+				      "--to %s: pprof, pprof-raw, folded, speedscope, firefox, "
+				      "firefox-gz, svg, html or gperftools",
 				      o->to);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
@@ -186,15 +209,16 @@ static int choose_writer(const struct convert_options *o, const struct writer **
 	}
 	return err_set(err, -EINVAL,
 		       "%s: the ending does not tell a format (.pb.gz .pb .folded .txt "
-		       ".speedscope.json .svg .html .prof); say --to",
+		       ".speedscope.json .firefox.json .svg .html .prof); say --to",
 		       o->output);
 }
 
 static int choose_input(const struct command *self, const struct convert_options *o,
 			struct names_places *places, struct input_options *ret, struct err *err)
 {
-	static const enum input_format formats[] = {INPUT_RECORDING, INPUT_PPROF, INPUT_FOLDED,
-						    INPUT_LEGACY, INPUT_SCRIPT};
+	static const enum input_format formats[] = {INPUT_RECORDING, INPUT_PPROF,  INPUT_FOLDED,
+						    INPUT_LEGACY,    INPUT_SCRIPT, INPUT_SPEEDSCOPE,
+						    INPUT_FIREFOX};
 
 	ret->max_bytes = o->max_bytes;
 	ret->collect = (struct collect_options){
@@ -214,7 +238,9 @@ static int choose_input(const struct command *self, const struct convert_options
 			ret->format = formats[i];
 			return 0;
 		}
-	return err_set(err, -EINVAL, "--from %s: recording, pprof, folded, legacy or perf-script",
+	return err_set(err, -EINVAL,
+		       "--from %s: recording, pprof, folded, legacy, perf-script, speedscope or "
+		       "firefox",
 		       o->from);
 }
 
@@ -326,7 +352,8 @@ static const struct option_spec convert_specs[] = {
 	 .help = "The file to write; - is standard output. Its ending chooses the format: .pb.gz "
 		 "and .pprof "
 		 "pprof, .pb pprof without gzip, .folded, .collapsed and .txt folded stacks, "
-		 ".speedscope.json speedscope, .svg and .html flame graphs, "
+		 ".speedscope.json speedscope, .firefox.json and .firefox.json.gz the Firefox "
+		 "profiler, .svg and .html flame graphs, "
 		 ".prof gperftools.",
 	 .offset = offsetof(struct convert_options, output),
 	 .complete = "@file"},
@@ -334,16 +361,16 @@ static const struct option_spec convert_specs[] = {
 	 .name = "to",
 	 .arg = "NAME",
 	 .help = "The format to write, whatever OUT is called: pprof, pprof-raw, folded, "
-		 "speedscope, svg, html or gperftools.",
+		 "speedscope, firefox, firefox-gz, svg, html or gperftools.",
 	 .offset = offsetof(struct convert_options, to),
-	 .complete = "pprof pprof-raw folded speedscope svg html gperftools"},
+	 .complete = "pprof pprof-raw folded speedscope firefox firefox-gz svg html gperftools"},
 	{.kind = OPTION_TEXT,
 	 .name = "from",
 	 .arg = "NAME",
 	 .help = "The format of the input, when its content should not be asked: recording, pprof, "
-		 "folded, legacy or perf-script.",
+		 "folded, legacy, perf-script, speedscope or firefox.",
 	 .offset = offsetof(struct convert_options, from),
-	 .complete = "recording pprof folded legacy perf-script"},
+	 .complete = "recording pprof folded legacy perf-script speedscope firefox"},
 	OPT_SIZE(0, "max-size", "SIZE", struct convert_options, max_bytes,
 		 "How much a compressed file, a pprof message or a pipe may hold (192M)."),
 	OPT_HEADING("Recordings"),
@@ -379,27 +406,31 @@ const struct command command_convert = {
 	.name = "convert",
 	.args = "[OPTIONS] IN -o OUT",
 	.summary = "turn a recording or profile into another format",
-	.details = "Reads a recording (perf.data), a pprof profile, folded stacks or the text of "
-		   "perf script, from a file "
-		   "or, with -, "
-		   "from standard input, and writes it in another format. What the input is "
-		   "follows from its "
-		   "content; gzip and zstd are taken off. Profiles from before pprof are read "
-		   "too: CPU profiles of gperftools, and the text of heap, contention, thread and "
-		   "goroutine profiles of tcmalloc, Go and Java.\n\n"
-		   "pprof keeps everything: labels, all values, addresses, mappings with build "
-		   "ids, inlined "
-		   "functions and source lines. Folded stacks keep names and one value, equal "
-		   "stacks added up. "
-		   "A folded input with two counts on every line (a difference of two profiles) "
-		   "becomes a "
-		   "profile with the values before and after.\n\n"
-		   "gperftools is the symbolized CPU profile that google-pprof reads: names and "
-		   "one value, the samples when --value does not say another; functions without "
-		   "an address of their own get an invented one.\n\n"
-		   "Lines of folded text without a count are left out and counted in a warning. "
-		   "Nothing is "
-		   "written when the input is damaged.",
+	.details =
+		"Reads a recording (perf.data), a pprof profile, folded stacks, a speedscope or "
+		"Firefox profile or the text of perf script, from a file "
+		"or, with -, "
+		"from standard input, and writes it in another format. What the input is "
+		"follows from its "
+		"content; gzip and zstd are taken off. Profiles from before pprof are read "
+		"too: CPU profiles of gperftools, and the text of heap, contention, thread and "
+		"goroutine profiles of tcmalloc, Go and Java.\n\n"
+		"pprof keeps everything: labels, all values, addresses, mappings with build "
+		"ids, inlined "
+		"functions and source lines. Folded stacks keep names and one value, equal "
+		"stacks added up. "
+		"A folded input with two counts on every line (a difference of two profiles) "
+		"becomes a "
+		"profile with the values before and after.\n\n"
+		"speedscope and the processed format of profiler.firefox.com (and Gecko's own) are "
+		"read and written; the Firefox profiler takes one value, as weights, and "
+		"samples without times of their own.\n\n"
+		"gperftools is the symbolized CPU profile that google-pprof reads: names and "
+		"one value, the samples when --value does not say another; functions without "
+		"an address of their own get an invented one.\n\n"
+		"Lines of folded text without a count are left out and counted in a warning. "
+		"Nothing is "
+		"written when the input is damaged.",
 	.examples = "culprit convert perf.data -o profile.pb.gz\n"
 		    "\tgo tool pprof, Parca and Pyroscope read the result\n"
 		    "culprit convert cpu.pb.gz -o cpu.folded --annotate\n"

@@ -55,7 +55,8 @@ static int set_format(void *options, const char *value, struct err *err)
 #define ARGS struct flame_args
 static const struct option_spec flame_options[] = {
 	OPT_TEXT('i', "input", "FILE", ARGS, input.path,
-		 "What to draw: a recording (perf.data), pprof, folded stacks or the text of perf "
+		 "What to draw: a recording (perf.data), pprof, folded stacks, a speedscope or "
+		 "Firefox profile or the text of perf "
 		 "script, plain or "
 		 "compressed; - is "
 		 "standard input. Default: perf.data."),

@@ -9,8 +9,10 @@
 #include "base/compress.h"
 #include "base/file.h"
 #include "base/util.h"
+#include "profile/firefox.h"
 #include "profile/legacy.h"
 #include "profile/pprof.h"
+#include "profile/speedscope.h"
 #include "symbols/symbols.h"
 
 #define FIFO_WAIT_MS 5000
@@ -46,6 +48,10 @@ const char *input_format_name(enum input_format format)
 		return "legacy";
 	case INPUT_SCRIPT:
 		return "perf-script";
+	case INPUT_SPEEDSCOPE:
+		return "speedscope";
+	case INPUT_FIREFOX:
+		return "firefox";
 	default:
 		return "unknown";
 	}
@@ -177,6 +183,10 @@ static enum input_format detect(const struct content *content)
 	/* Stacks may begin with <closure> or {lambda}: only long signs count before a look. */
 	if (foreign_format(content, 8))
 		return INPUT_DETECT;
+	if (speedscope_detect(content->data, content->size))
+		return INPUT_SPEEDSCOPE;
+	if (firefox_detect(content->data, content->size))
+		return INPUT_FIREFOX;
 	if (perfscript_detect(content->data, content->size))
 		return INPUT_SCRIPT;
 	if (folded_detect(content->data, content->size))
@@ -193,8 +203,8 @@ static int unknown_format(const struct content *content, struct err *err)
 	if (content->size == 0)
 		return err_set(err, -ENODATA, "%s: is empty", content->name);
 	return err_set(err, -EBADMSG,
-		       "%s: %s%s; perf.data, pprof, gperftools, folded stacks and the text of perf "
-		       "script can be read",
+		       "%s: %s%s; perf.data, pprof, gperftools, folded stacks, speedscope, Firefox "
+		       "profiles and the text of perf script can be read",
 		       content->name, foreign ? "this is " : "unknown format",
 		       foreign ? foreign : "");
 }
@@ -231,6 +241,13 @@ static int read_content(const struct content *content, const struct input_option
 		break;
 	case INPUT_SCRIPT:
 		r = read_script(content, &options->collect, profile, &info->script, &words);
+		break;
+	case INPUT_SPEEDSCOPE:
+		r = speedscope_read(content->data, content->size, profile, &words);
+		break;
+	case INPUT_FIREFOX:
+		r = firefox_read(content->data, content->size, options->collect.tid, profile,
+				 &words);
 		break;
 	case INPUT_RECORDING:
 		r = input_recording(content->path, content->owned,

@@ -1,6 +1,7 @@
 /*
  * Opens anything that can be seen as a profile: a recording (perf.data), pprof, folded stacks, the
- * text of perf script; plain, gzip or zstd. The content decides what it is, never the name.
+ * text of perf script, speedscope and Firefox profiles; plain, gzip or zstd. The content decides
+ * what it is, never the name.
  */
 #pragma once
 
@@ -20,6 +21,8 @@ enum input_format {
 	INPUT_FOLDED,
 	INPUT_LEGACY, /* of gperftools, old Go, Java: profile/legacy.h */
 	INPUT_SCRIPT, /* the text of perf script: profile/perfscript.h */
+	INPUT_SPEEDSCOPE,
+	INPUT_FIREFOX, /* processed or Gecko's: profile/firefox.h */
 };
 
 #define INPUT_MAX_BYTES (UINT64_C(192) << 20)
@@ -50,7 +53,7 @@ struct input_info {
 int input_profile(const char *path, const struct input_options *options, struct profile *ret,
 		  struct input_info *ret_info, struct err *err);
 
-/* "recording", "pprof", "folded", "legacy", "perf-script". */
+/* "recording", "pprof", "folded", "legacy", "perf-script", "speedscope", "firefox". */
 const char *input_format_name(enum input_format format);
 
 struct command;

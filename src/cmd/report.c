@@ -66,7 +66,8 @@ static int set_graph(void *options, const char *value, struct err *err)
 #define ARGS struct report_args
 static const struct option_spec report_options[] = {
 	OPT_TEXT('i', "input", "FILE", ARGS, input.path,
-		 "What to read: a recording (perf.data), pprof, folded stacks or the text of perf "
+		 "What to read: a recording (perf.data), pprof, folded stacks, a speedscope or "
+		 "Firefox profile or the text of perf "
 		 "script, plain or "
 		 "compressed; - is "
 		 "standard input. Default: perf.data."),

@@ -26,7 +26,7 @@ check "a pipe to a pipe" bash -c "cat in.folded | '$CULPRIT' convert - --to ppro
 check "compressed folded text" bash -c "gzip -c want.folded | '$CULPRIT' convert - --to folded --annotate | cmp - want.folded"
 check "--from" "$CULPRIT" convert --from folded in.folded -o x.pb.gz
 check_fails "--from that does not fit" 'in.folded: ' "$CULPRIT" convert --from pprof in.folded -o x.pb.gz
-check_fails "unknown --from" 'recording, pprof, folded, legacy or perf-script' "$CULPRIT" convert --from jfr in.folded -o x.pb.gz
+check_fails "unknown --from" 'recording, pprof, folded, legacy, perf-script, speedscope or firefox' "$CULPRIT" convert --from jfr in.folded -o x.pb.gz
 check_fails "unknown --to" 'pprof, pprof-raw, folded' "$CULPRIT" convert in.folded -o x --to png
 check_fails "an ending that tells nothing" 'say --to' "$CULPRIT" convert in.folded -o x.dat
 check_fails "no output" 'say where to' "$CULPRIT" convert in.folded
@@ -141,7 +141,19 @@ check_fails "a missing file" 'No such file' "$CULPRIT" convert missing -o x.pb
 check_fails "an ELF object" 'ELF' "$CULPRIT" convert "$CULPRIT" -o x.pb
 check_fails "a damaged legacy profile" 'line 2: no sample of a heap profile' bash -c "printf 'heap profile: 1: 2 [3: 4] @ heap/5\nx\n' | '$CULPRIT' convert - -o x.pb"
 check "names that look like JSON or XML" bash -c "printf '<a>;b 1\n{x};y 2\n' | '$CULPRIT' convert - --to folded | grep -qx '{x};y 2'"
-check_fails "JSON" 'JSON' "$CULPRIT" convert out.speedscope.json -o x.pb
+# JSON: what was written is read again, packed or not, by every command.
+printf 'a;b 3\na;k_[k] 4\n' >json.folded
+for format in firefox.json firefox.json.gz speedscope.json; do
+	check "$format and back" bash -c "'$CULPRIT' convert json.folded -o json.$format && '$CULPRIT' convert json.$format --to folded | diff <(sed 's/_.k.//' json.folded) -"
+	check_match "report reads $format" '57.14%.* k' "$CULPRIT" report -i json.$format
+done
+check "flame reads JSON" bash -c "'$CULPRIT' flame -i json.firefox.json -o json.svg && grep -q '>b<' json.svg"
+check "diff reads JSON" "$CULPRIT" diff json.speedscope.json json.firefox.json.gz
+check "kinds survive" bash -c "'$CULPRIT' convert json.firefox.json --to folded --annotate | diff json.folded -"
+check "--to firefox-gz" bash -c "'$CULPRIT' convert json.folded --to firefox-gz | gzip -dc | grep -q preprocessedProfileVersion"
+check_fails "--from firefox: no such profile" 'there are no threads' bash -c "echo '{}' | '$CULPRIT' convert --from firefox - -o x.pb"
+check_fails "--from speedscope: damaged" 'byte 14' bash -c "echo '{\"profiles\":[' | '$CULPRIT' convert --from speedscope - -o x.pb"
+check_fails "JSON" 'JSON' bash -c "echo '{\"a\": 1}' | '$CULPRIT' convert - -o x.pb"
 check_fails "two messages in a row" 'two profiles one after the other' bash -c "cat out.pb out.pb | '$CULPRIT' convert - -o x.pb"
 check_fails "two files in a row" 'two profiles one after the other' bash -c "cat out.pb.gz out.pb.gz | '$CULPRIT' convert - -o x.pb"
 check_fails "text without counts" 'unknown format' bash -c "echo hello world | '$CULPRIT' convert - -o x.pb"
