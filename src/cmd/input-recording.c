@@ -98,6 +98,16 @@ void input_warn_recording(const struct command *self, const char *name,
 			  "larger buffers or a lower frequency",
 			  name, (unsigned long long)stats->lost_samples,
 			  (unsigned long long)stats->lost_records);
+	if (stats->trace_bytes > 0)
+		cmd_warnf(self,
+			  "%s: %llu bytes of processor trace are skipped: only samples are read; "
+			  "'perf script' decodes the trace",
+			  name, (unsigned long long)stats->trace_bytes);
+	if (stats->unknown_records > 0)
+		cmd_warnf(self,
+			  "%s: %llu records of unknown kinds are skipped, the first of type %u; a "
+			  "newer culprit may know them",
+			  name, (unsigned long long)stats->unknown_records, stats->unknown_type);
 	/* The report's header has the count; a warning is for what changes the picture. */
 	if ((stats->cut_stacks + stats->lost_stacks) * 100 > stats->unwound_stacks)
 		cmd_warnf(self,

@@ -10,6 +10,7 @@
 #include "base/util.h"
 #include "cmd/feature.h"
 #include "cmd/option.h"
+#include "cmd/view-header.h"
 #include "cmd/view-input.h"
 #include "view/report.h"
 #include "view/table.h"
@@ -106,7 +107,7 @@ static const struct option_spec report_options[] = {
 	OPT_FLAG(0, "ascii", ARGS, ascii, "Draw call graphs with ASCII characters."),
 	OPT_HEADING("Output"),
 	OPT_FLAG(0, "header", ARGS, header,
-		 "Say more about the recording: host, kernel, command line, times."),
+		 "Say more about the recording: all that its header holds."),
 	OPT_FLAG(0, "stdio", ARGS, stdio,
 		 "Print text (the default; accepted for scripts written for perf)."),
 	OPT_FLAG(0, "json", ARGS, json, "Print one JSON document, rows by self time."),
@@ -212,15 +213,6 @@ static int make_table(const struct tree *tree, const struct report *report, unsi
 	return 0;
 }
 
-static void put_line(struct str *out, const char *what, const char *text)
-{
-	if (!text || !text[0])
-		return;
-	str_printf(out, "# %-9s", what);
-	text_clean(out, text, strlen(text));
-	str_putc(out, '\n');
-}
-
 static void put_events(const struct view_input *input, struct str *out)
 {
 	uint32_t count = 0;
@@ -276,25 +268,19 @@ static void put_header(const struct view_input *input, const struct report_args 
 	struct str summary = {0};
 
 	view_input_summary(input, &summary);
-	put_line(out, "input", input->path);
-	put_line(out, "holds", str_text(&summary));
+	view_header_line(out, "input", input->path);
+	view_header_line(out, "holds", str_text(&summary));
 	str_fini(&summary);
 	put_events(input, out);
 	if (args->header && input->session) {
-		const struct session_info *info = session_info(input->session);
-
-		put_line(out, "host", info->hostname);
-		put_line(out, "kernel", info->os_release);
-		put_line(out, "cpu", info->cpu_desc);
-		put_line(out, "command", info->cmdline);
-		put_line(out, "recorder", info->version);
+		view_header_text(input->session, out);
 		put_stacks(stats, out);
 		if (stats->last_time_ns > stats->first_time_ns)
 			str_printf(out, "# time     %.3f s from the first to the last record\n",
 				   (double)(stats->last_time_ns - stats->first_time_ns) / 1e9);
 	}
 	if (stats->problem[0])
-		put_line(out, "damage", stats->problem);
+		view_header_line(out, "damage", stats->problem);
 	str_puts(out, "#\n");
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/util.h"
+#include "cmd/view-header.h"
 #include "view/text.h"
 
 /* A plain recording is opened here, so that its header can be shown; everything else is
@@ -284,9 +285,13 @@ void view_input_json(const struct view_input *input, struct json *json)
 	count_json(json, "frame_pointer_stacks", known && stats->unwound_live,
 		   stats->frame_pointer_stacks);
 	count_json(json, "missing_bytes", recording, stats->missing_bytes);
+	count_json(json, "trace_bytes_skipped", recording, stats->trace_bytes);
+	count_json(json, "unknown_records", recording, stats->unknown_records);
 	json_bool(json, "incomplete", view_input_incomplete(input));
 	json_text(json, "value", value_text(input, false));
 	json_text(json, "unit", value_text(input, true));
+	if (input->session)
+		view_header_json(input->session, json);
 	json_array(json, "events");
 	for (uint32_t i = 0; i < count; i++)
 		event_json(&events[i], json);

@@ -83,30 +83,59 @@ static void feature_event_desc(struct session *session, struct reader *r)
 	}
 }
 
-/* simpleperf's pairs of NUL-terminated texts; "event_type_info" has lines "name,type,config". */
-static void feature_meta_info(struct session *session, struct reader *r)
+/* When it began to record, in seconds; the clock of the records is another one. */
+static void meta_timestamp(struct session *session, const char *text)
 {
+	unsigned long long seconds;
+
+	if (parse_u64(text, 10, &seconds) == 0 && seconds < UINT64_MAX / NSEC_PER_SEC)
+		session->info.wall_time_ns = seconds * NSEC_PER_SEC;
+}
+
+/* Lines of "name,type,config". */
+static void meta_event_types(struct session *session, const char *value)
+{
+	while (*value) {
+		size_t len = strcspn(value, "\n"), name = strcspn(value, ",");
+		unsigned long long config = 0;
+		unsigned type = 0;
+
+		if (name < len && sscanf(value + name, ",%u,%llu", &type, &config) == 2)
+			vec_for_each(&session->events, event)
+				if (event->attr.type == type && event->attr.config == config)
+					name_event(event, value, name);
+		value += len + (value[len] == '\n');
+	}
+}
+
+/* simpleperf's pairs of NUL-terminated texts. */
+static int feature_meta_info(struct session *session, struct reader *r)
+{
+	static const char *const told[] = {
+		"simpleperf_version", "android_version",        "android_build_type",
+		"product_props",      "app_package_name",       "app_type",
+		"trace_offcpu",       "system_wide_collection", "record_stat"};
+	int status = 0;
+
 	while (reader_left(r) > 0 && !r->failed) {
 		const char *key = reader_cstr(r), *value = key ? reader_cstr(r) : NULL;
 
 		/* Its recorder moves the kernel's return addresses into the calls, its unwinder
 		 * those of native code; addresses of Java code are exact. */
 		session->calls_in_chains |= key && strcmp(key, "simpleperf_version") == 0;
-		if (!value || strcmp(key, "event_type_info") != 0)
-			continue;
-		while (*value) {
-			size_t len = strcspn(value, "\n"), name = strcspn(value, ",");
-			unsigned long long config = 0;
-			unsigned type = 0;
-
-			if (name < len && sscanf(value + name, ",%u,%llu", &type, &config) == 2)
-				vec_for_each(&session->events, event)
-					if (event->attr.type == type &&
-					    event->attr.config == config)
-						name_event(event, value, name);
-			value += len + (value[len] == '\n');
-		}
+		if (!value)
+			break;
+		for (size_t i = 0; i < ARRAY_LEN(told) && status == 0; i++)
+			if (strcmp(key, told[i]) == 0)
+				status = session_text_fact(session, told[i], value);
+		if (status < 0)
+			return status;
+		if (strcmp(key, "timestamp") == 0)
+			meta_timestamp(session, value);
+		if (strcmp(key, "event_type_info") == 0)
+			meta_event_types(session, value);
 	}
+	return 0;
 }
 
 static int feature_symbols(struct session *session, struct reader *r)
@@ -141,6 +170,29 @@ static void feature_stacks(struct session *session, struct reader *r)
 	snprintf(stats->lost_in, sizeof(stats->lost_in), "%s", text);
 }
 
+static void feature_cpus(struct session *session, struct reader *r)
+{
+	uint32_t configured = reader_u32(r), online = reader_u32(r);
+
+	if (r->failed)
+		return;
+	session->info.cpus_configured = configured;
+	session->info.cpus_online = online;
+}
+
+/* The same moment by the wall clock and by the clock of the records. */
+static void feature_clock(struct session *session, struct reader *r)
+{
+	uint32_t version = reader_u32(r), clock = reader_u32(r);
+	uint64_t wall = reader_u64(r), event = reader_u64(r);
+
+	if (r->failed || version != 1)
+		return;
+	session->info.clock = (int32_t)clock;
+	session->clock_wall_ns = wall;
+	session->clock_event_ns = event;
+}
+
 static int feature_build_ids(struct session *session, struct reader *r)
 {
 	struct perfdata_build_id entry;
@@ -171,26 +223,25 @@ int session_feature(struct session *session, unsigned feature, const uint8_t *da
 	case FEAT_CMDLINE:
 		return feature_cmdline(session, &r);
 	case FEAT_NRCPUS:
-		reader_skip(&r, 4);
-		session->info.cpus_online = reader_u32(&r);
+		feature_cpus(session, &r);
 		return 0;
 	case FEAT_EVENT_DESC:
 		feature_event_desc(session, &r);
 		return 0;
 	case FEAT_SIMPLEPERF_META_INFO:
-		feature_meta_info(session, &r);
-		return 0;
+		return feature_meta_info(session, &r);
 	case FEAT_SIMPLEPERF_FILE:
 		return session_recorded_files(session, &r);
 	case FEAT_SIMPLEPERF_FILE2:
 		return session_recorded_files2(session, &r);
+	case FEAT_BRANCH_STACK:
+		session->info.branches = true;
+		return 0;
 	case FEAT_COMPRESSED:
 		session->info.compressed = true;
-		return 0;
+		return session_feature_fact(session, feature, &r);
 	case FEAT_CLOCK_DATA:
-		reader_skip(&r, 8); /* version, clock id */
-		session->clock_wall_ns = reader_u64(&r);
-		session->clock_event_ns = reader_u64(&r);
+		feature_clock(session, &r);
 		return 0;
 	case FEAT_CULPRIT_SYMBOLS:
 		return feature_symbols(session, &r);
@@ -198,7 +249,7 @@ int session_feature(struct session *session, unsigned feature, const uint8_t *da
 		feature_stacks(session, &r);
 		return 0;
 	default:
-		return 0;
+		return session_feature_fact(session, feature, &r);
 	}
 }
 
@@ -213,6 +264,8 @@ static bool feature_wanted(unsigned feature)
 		       feature == FEAT_CULPRIT_SYMBOLS || feature == FEAT_CULPRIT_STACKS;
 	}
 }
+
+static const char missing_machine[] = "the machine's parts";
 
 /* What a reader misses without the section; NULL: nothing that is shown comes from it. */
 static const char *feature_holds(unsigned feature)
@@ -242,6 +295,17 @@ static const char *feature_holds(unsigned feature)
 		return "names of functions";
 	case FEAT_CLOCK_DATA:
 		return "wall-clock time";
+	case FEAT_CPUID:
+	case FEAT_TOTAL_MEM:
+	case FEAT_CPU_TOPOLOGY:
+	case FEAT_NUMA_TOPOLOGY:
+	case FEAT_PMU_MAPPINGS:
+	case FEAT_CACHE:
+	case FEAT_MEM_TOPOLOGY:
+	case FEAT_CPU_PMU_CAPS:
+	case FEAT_HYBRID_TOPOLOGY:
+	case FEAT_PMU_CAPS:
+		return missing_machine;
 	case FEAT_CULPRIT_SYMBOLS:
 		return "kernel symbols";
 	case FEAT_CULPRIT_STACKS:
@@ -256,6 +320,7 @@ struct features_missing {
 	uint64_t end;
 	struct str names;
 	unsigned others;
+	bool machine; /* said already */
 };
 
 static void feature_missing(struct features_missing *missing, unsigned feature, uint64_t end)
@@ -263,6 +328,9 @@ static void feature_missing(struct features_missing *missing, unsigned feature, 
 	const char *holds = feature_holds(feature);
 
 	missing->end = MAX(missing->end, end);
+	if (holds == missing_machine && missing->machine)
+		return;
+	missing->machine |= holds == missing_machine;
 	if (holds)
 		str_printf(&missing->names, "%s%s", missing->names.len ? ", " : "", holds);
 	else
@@ -321,8 +389,10 @@ int session_features_read(struct session *session)
 		}
 		section.offset = reader_u64(&r);
 		section.size = reader_u64(&r);
-		if (section.size == 0)
+		if (section.size == 0) { /* a mere flag */
+			session->info.branches |= feature == FEAT_BRANCH_STACK;
 			continue;
+		}
 		if (section.offset > file->size || section.size > file->size - section.offset)
 			feature_missing(&missing, feature,
 					section.size > UINT64_MAX - section.offset

@@ -157,6 +157,9 @@ static void scan_counts(struct scan *scan)
 	case REC_THROTTLE:
 		stats->throttled++;
 		break;
+	case REC_AUXTRACE:
+		stats->trace_bytes += reader_u64(&r);
+		break;
 	default:
 		break;
 	}
@@ -272,8 +275,8 @@ static int scan_record(struct scan *scan)
 	uint32_t type = scan->record.header.type;
 
 	session->stats.records++;
-	if (!record_type_name(type))
-		session->stats.unknown_records++;
+	if (!record_type_name(type) && session->stats.unknown_records++ == 0)
+		session->stats.unknown_type = type;
 	if (type == REC_HEADER_ATTR) {
 		int r = scan_attr(scan);
 

@@ -138,6 +138,7 @@ struct session {
 	struct input input;
 	struct perfdata_header header;
 	struct session_info info;
+	VEC(struct session_fact) facts;
 	struct session_stats stats;
 	struct arena arena;
 	struct strtab strings;
@@ -229,6 +230,11 @@ bool chain_has_user_part(const struct perfdata_sample *sample);
 /* features.c: one feature's bytes; damage is ignored, it only says less. */
 int session_feature(struct session *session, unsigned feature, const uint8_t *data, size_t size);
 int session_features_read(struct session *session);
+
+/* features-machine.c: what a feature says for people, if anything; damage is ignored. */
+int session_feature_fact(struct session *session, unsigned feature, const struct reader *r);
+/* The text is copied. */
+int session_text_fact(struct session *session, const char *key, const char *value);
 
 /* dsos.c */
 int session_dso_of_mmap(struct session *session, const struct perfdata_mmap *map, uint16_t misc,

@@ -201,6 +201,9 @@ int sample_reader_finish(struct sample_reader *reader)
 					       : reader->first_time;
 		stats->last_time_ns = MAX(stats->last_time_ns, reader->last_time);
 	}
+	if (session->clock_wall_ns && stats->first_time_ns)
+		session->info.wall_time_ns = session->clock_wall_ns +
+					     (stats->first_time_ns - session->clock_event_ns);
 	for (size_t i = 0; i < session->public_events.len; i++)
 		session->public_events.data[i].samples += reader->event_samples[i];
 	vec_for_each(&reader->lost.all, counter)

@@ -161,6 +161,7 @@ static int session_load(struct session *session, struct err *err)
 	if (r < 0)
 		return r;
 	session->info.swapped = session->header.swap;
+	session->info.clock = -1;
 	session->info.pipe = session->header.pipe;
 	if (session->header.pipe)
 		return 0;
@@ -205,6 +206,7 @@ void session_close(struct session *session)
 	strtab_fini(&session->strings);
 	vec_fini(&session->events);
 	vec_fini(&session->public_events);
+	vec_fini(&session->facts);
 	u64_map_fini(&session->event_ids);
 	vec_fini(&session->dsos);
 	hash_index_fini(&session->dso_index);
@@ -226,6 +228,12 @@ void session_close(struct session *session)
 const struct session_info *session_info(const struct session *session)
 {
 	return &session->info;
+}
+
+const struct session_fact *session_facts(const struct session *session, uint32_t *ret_count)
+{
+	*ret_count = (uint32_t)session->facts.len;
+	return session->facts.data;
 }
 
 const struct session_event *session_events(const struct session *session, uint32_t *ret_count)

@@ -63,6 +63,8 @@ struct session_event {
 
 struct session_stats {
 	uint64_t samples, records, unknown_records;
+	uint32_t unknown_type; /* of the first of these */
+	uint64_t trace_bytes;  /* of processor traces (AUX), which are not read */
 	uint64_t lost_records; /* LOST: records that did not fit the ring */
 	uint64_t lost_samples; /* LOST_SAMPLES and read_format lost */
 	uint64_t throttled;
@@ -83,8 +85,19 @@ struct session_stats {
 
 struct session_info { /* from the header's features; NULL or 0 when absent */
 	const char *hostname, *os_release, *arch, *cpu_desc, *cmdline, *version;
-	uint32_t cpus_online;
+	uint32_t cpus_online, cpus_configured;
 	bool swapped, pipe, compressed;
+	bool branches;         /* recorded with branch stacks */
+	int32_t clock;         /* of the times, a clockid_t; -1 unknown */
+	uint64_t wall_time_ns; /* of the first sample, since 1970; 0 unknown; after a pass */
+};
+
+/* One more thing that the header says, for people: topology, memory, PMUs, groups. */
+struct session_fact {
+	const char *key; /* "numa", "memory_kib"; a key of JSON */
+	const char *text;
+	uint64_t number;
+	bool is_number; /* the text is the number and its unit */
 };
 
 struct session;
@@ -94,6 +107,8 @@ int session_open(const char *path, struct session **ret, struct err *err);
 void session_close(struct session *session);
 
 const struct session_info *session_info(const struct session *session);
+/* In the order of the header's features. */
+const struct session_fact *session_facts(const struct session *session, uint32_t *ret_count);
 const struct session_event *session_events(const struct session *session, uint32_t *ret_count);
 
 /*

@@ -98,6 +98,8 @@ check_fails "default input is perf.data" 'perf.data' report
 if have perf && perf record -q -F 999 -g -o perf.data -- sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; : | sort' 2>/dev/null; then
 	check_match "a recording by perf: the event stands in the header" '^# event .*999 Hz' report
 	check_match "--header of a recording" '^# command' report --header
+	check_match "--header says what the machine has" '^# header +memory_kib: [0-9]+ KiB' report --header
+	check_match "--json has the header" '"memory_kib": [0-9]+' report --json
 	check_fails "--event that was not recorded" 'there is: ' report --event nothing
 	perf report --stdio --no-children -g none --percent-limit 1 --sort comm,dso,symbol 2>/dev/null |
 		sed -E 's/( +-)+ *$//' | sed -nE 's/^ *([0-9.]+)% +([^ ]+) +([^ ]+) +\[(.)\] +(.*[^ ]) *$/\1 \2 \3 \5/p' > peer
