@@ -307,10 +307,17 @@ static struct dwarf_value *slot_of(struct dwarf_entry *entry, uint16_t name)
 	}
 }
 
+/* NULL when it has none: a table may be without a single one. */
+static const struct dwarf_attr *attrs_of(const struct dwarf_abbrevs *table,
+					 const struct dwarf_abbrev *abbrev)
+{
+	return abbrev->attr_count ? table->attrs.data + abbrev->first_attr : NULL;
+}
+
 void dwarf_entry_read(const struct dwarf_abbrevs *table, const struct dwarf_unit *unit,
 		      const struct dwarf_abbrev *abbrev, struct reader *r, struct dwarf_entry *ret)
 {
-	const struct dwarf_attr *attr = table->attrs.data + abbrev->first_attr;
+	const struct dwarf_attr *attr = attrs_of(table, abbrev);
 
 	*ret = (struct dwarf_entry){.abbrev = abbrev};
 	for (unsigned i = 0; i < abbrev->attr_count && !r->failed; i++, attr++) {
@@ -327,7 +334,7 @@ void dwarf_entry_read(const struct dwarf_abbrevs *table, const struct dwarf_unit
 void dwarf_entry_skip(const struct dwarf_abbrevs *table, const struct dwarf_unit *unit,
 		      const struct dwarf_abbrev *abbrev, struct reader *r)
 {
-	const struct dwarf_attr *attr = table->attrs.data + abbrev->first_attr;
+	const struct dwarf_attr *attr = attrs_of(table, abbrev);
 
 	if (abbrev->fixed >= 0) {
 		reader_skip(r, (size_t)abbrev->fixed);
