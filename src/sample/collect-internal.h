@@ -44,6 +44,30 @@ struct leaf_slot {
 
 #define LEAF_SLOTS 8192
 
+/* The label of the last sample of a thread. */
+struct label_slot {
+	struct collect_label key; /* comm NULL: free */
+	uint32_t label;
+};
+
+#define LABEL_SLOTS 256
+
+/* A whole sample that was seen, and where it counts. */
+struct known_sample {
+	uint64_t ip;
+	uint32_t chain; /* HASH_NONE: free */
+	uint32_t tag;   /* of the hash of all that follows from it */
+	uint32_t label, event, context, cell;
+};
+
+/* Two that share their place, in one cache line: the one that was added last is the first. */
+struct known_pair {
+	struct known_sample way[2];
+};
+
+#define KNOWN_PAIRS_MIN (UINT32_C(1) << 11)
+#define KNOWN_PAIRS_MAX (UINT32_C(1) << 17)
+
 struct collector {
 	const struct collect_options *options;
 	const bool *keep_event, *keep_dso; /* NULL: all */
@@ -59,6 +83,9 @@ struct collector {
 	struct hash_index location_index, stack_index, label_index, cell_index, chain_index;
 	struct arena arena;
 	struct leaf_slot *leaves;
+	struct label_slot *label_slots;
+	struct known_pair *known; /* by the hash of chain, address and label */
+	uint32_t known_mask;
 };
 
 int collector_init(struct collector *collector, struct session *session,

@@ -1,7 +1,8 @@
 /*
- * One thread's share of a recording. Most samples repeat a chain of callers that was seen before:
- * the chain's raw addresses are hashed and compared as they lie in the record, and only new chains
- * are resolved frame by frame. The leaf differs more often and has a cache of its own.
+ * One thread's share of a recording. Most samples repeat one that was seen before, or at least a
+ * chain of callers: the chain's raw addresses are hashed and compared as they lie in the record. A
+ * known sample is then one look into a table that forgets; only new chains are resolved frame by
+ * frame. The leaf differs more often and has a cache of its own.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,6 +10,21 @@
 
 #include "base/util.h"
 #include "sample/collect-internal.h"
+
+/* What it held is forgotten. */
+static int known_grow(struct collector *collector, uint32_t pairs)
+{
+	struct known_pair *known = aligned_alloc(sizeof(*known), pairs * sizeof(*known));
+
+	if (!known)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < pairs; i++)
+		known[i].way[0].chain = known[i].way[1].chain = HASH_NONE;
+	free(collector->known);
+	collector->known = known;
+	collector->known_mask = pairs - 1;
+	return 0;
+}
 
 int collector_init(struct collector *collector, struct session *session,
 		   const struct collect_options *options)
@@ -18,11 +34,14 @@ int collector_init(struct collector *collector, struct session *session,
 	*collector = (struct collector){.options = options};
 	r = sample_reader_init(&collector->reader, session);
 	collector->leaves = calloc(LEAF_SLOTS, sizeof(*collector->leaves));
+	collector->label_slots = calloc(LABEL_SLOTS, sizeof(*collector->label_slots));
+	if (r == 0)
+		r = known_grow(collector, KNOWN_PAIRS_MIN);
 	if (r == 0)
 		r = vec_push(&collector->locations, ((struct collect_location){0}));
 	if (r == 0)
 		r = vec_push(&collector->stacks, ((struct collect_stack){0}));
-	return r < 0 || !collector->leaves ? -ENOMEM : 0;
+	return r < 0 || !collector->leaves || !collector->label_slots ? -ENOMEM : 0;
 }
 
 void collector_fini(struct collector *collector)
@@ -30,6 +49,8 @@ void collector_fini(struct collector *collector)
 	sample_reader_fini(&collector->reader);
 	free(collector->frames.frames);
 	free(collector->leaves);
+	free(collector->label_slots);
+	free(collector->known);
 	vec_fini(&collector->locations);
 	vec_fini(&collector->stacks);
 	vec_fini(&collector->labels);
@@ -90,44 +111,85 @@ static int intern_stack(struct collector *collector, uint32_t parent, uint32_t l
 	return r < 0 ? r : hash_index_add(&collector->stack_index, hash, *ret);
 }
 
-static bool label_equal(const void *owner, uint32_t id, const void *key)
+static bool same_label(const struct collect_label *a, const struct collect_label *b)
 {
-	const struct collector *collector = owner;
-	const struct collect_label *a = &collector->labels.data[id], *b = key;
-
 	/* Names are interned: one text, one pointer. */
 	return a->comm == b->comm && a->pid == b->pid && a->tid == b->tid && a->cpu == b->cpu;
+}
+
+static bool label_equal(const void *owner, uint32_t id, const void *key)
+{
+	return same_label(&((const struct collector *)owner)->labels.data[id], key);
+}
+
+static int find_label(struct collector *collector, const struct collect_label *key, uint32_t *ret)
+{
+	const struct collect_options *options = collector->options;
+	struct collect_label label = *key;
+	uint64_t hash = hash_pair((uintptr_t)key->comm, (uint64_t)key->cpu << 40 ^
+								(uint64_t)(uint32_t)key->tid << 32 ^
+								(uint32_t)key->pid);
+	int r;
+
+	*ret = hash_index_find(&collector->label_index, hash, label_equal, collector, key);
+	if (*ret != HASH_NONE)
+		return 0;
+	label.keep = !options->comm || str_glob(options->comm, key->comm);
+	*ret = (uint32_t)collector->labels.len;
+	r = vec_push(&collector->labels, label);
+	return r < 0 ? r : hash_index_add(&collector->label_index, hash, *ret);
 }
 
 static int intern_label(struct collector *collector, const struct raw_sample *raw, uint32_t *ret)
 {
 	const struct collect_options *options = collector->options;
 	struct collect_label key = {.comm = raw->comm, .pid = raw->sample.pid};
-	uint64_t hash;
+	struct label_slot *slot =
+		&collector->label_slots[hash_u64((uint32_t)raw->sample.tid) % LABEL_SLOTS];
 	int r;
 
 	if (options->tid)
 		key.tid = raw->sample.tid;
 	if (options->cpu)
 		key.cpu = raw->sample.cpu;
-	hash = hash_pair((uintptr_t)key.comm, (uint64_t)key.cpu << 40 ^
-						      (uint64_t)(uint32_t)key.tid << 32 ^
-						      (uint32_t)key.pid);
-	*ret = hash_index_find(&collector->label_index, hash, label_equal, collector, &key);
-	if (*ret != HASH_NONE)
+	if (slot->key.comm && same_label(&slot->key, &key)) {
+		*ret = slot->label;
 		return 0;
-	key.keep = !options->comm || str_glob(options->comm, raw->comm);
-	*ret = (uint32_t)collector->labels.len;
-	r = vec_push(&collector->labels, key);
-	return r < 0 ? r : hash_index_add(&collector->label_index, hash, *ret);
+	}
+	r = find_label(collector, &key, ret);
+	if (r == 0)
+		*slot = (struct label_slot){key, *ret};
+	return r;
 }
 
 struct chain_key {
 	const uint64_t *ips;
 	size_t len;
+	uint64_t hash;
 	const struct task *task;
 	uint32_t state;
 };
+
+/* False when the callers are nothing that could be found again. */
+static bool make_chain_key(const struct collector *collector, const struct raw_sample *raw,
+			   const struct leaf *leaf, struct chain_key *ret)
+{
+	static const uint64_t none;
+	const struct perfdata_sample *sample = &raw->sample;
+
+	/* Of a stack that was not unwound the frames depend on registers, too. */
+	if (collector->options->no_callchains || sample->stack)
+		return false;
+	ret->len = sample->chain_len - leaf->skip;
+	ret->ips = sample->chain ? sample->chain + leaf->skip : &none;
+	ret->task = raw->task;
+	ret->state = (uint32_t)leaf->caller_context << 1 | leaf->exact |
+		     (uint32_t)(leaf->skip > 0) << 8 | (uint32_t)raw->cut << 9 |
+		     (uint32_t)raw->unwound << 10;
+	ret->hash = hash_bytes(ret->ips, ret->len * sizeof(*ret->ips)) ^
+		    hash_pair((uint64_t)raw->task->root << 32 | raw->task->kernel_root, ret->state);
+	return true;
+}
 
 static bool chain_equal(const void *owner, uint32_t id, const void *key)
 {
@@ -170,52 +232,37 @@ static int resolve_callers(struct collector *collector, const struct raw_sample 
 	return 0;
 }
 
-static int callers(struct collector *collector, const struct raw_sample *raw,
-		   const struct leaf *leaf, uint32_t *ret, bool *ret_truncated)
+/* The chain's id, new or known. */
+static int find_chain(struct collector *collector, const struct raw_sample *raw,
+		      const struct leaf *leaf, const struct chain_key *key, uint32_t *ret)
 {
-	const struct perfdata_sample *sample = &raw->sample;
-	struct chain_key key = {.task = raw->task};
-	struct collect_chain chain;
-	uint64_t hash, *copy;
-	uint32_t id;
+	struct collect_chain chain = {NULL,
+				      (uint32_t)key->len,
+				      raw->task->root,
+				      raw->task->kernel_root,
+				      raw->task->guest_root,
+				      key->state,
+				      0,
+				      false};
+	uint64_t *copy;
 	int r;
 
-	if (sample->stack) /* the frames depend on registers, too */
-		return resolve_callers(collector, raw, leaf, ret, ret_truncated);
-	key.len = sample->chain_len - leaf->skip;
-	key.state = (uint32_t)leaf->caller_context << 1 | leaf->exact |
-		    (uint32_t)(leaf->skip > 0) << 8 | (uint32_t)raw->cut << 9 |
-		    (uint32_t)raw->unwound << 10;
-	if (key.len == 0 && !raw->cut) {
-		*ret = 0;
-		*ret_truncated = false;
+	*ret = hash_index_find(&collector->chain_index, key->hash, chain_equal, collector, key);
+	if (*ret != HASH_NONE)
 		return 0;
-	}
-	key.ips = sample->chain + leaf->skip;
-	hash = hash_bytes(key.ips, key.len * sizeof(*key.ips)) ^
-	       hash_pair((uint64_t)raw->task->root << 32 | raw->task->kernel_root, key.state);
-	id = hash_index_find(&collector->chain_index, hash, chain_equal, collector, &key);
-	if (id != HASH_NONE) {
-		*ret = collector->chains.data[id].stack;
-		*ret_truncated = collector->chains.data[id].truncated;
-		return 0;
-	}
-	r = resolve_callers(collector, raw, leaf, ret, ret_truncated);
-	copy = r < 0 ? NULL : arena_alloc(&collector->arena, (key.len + 1) * sizeof(*copy));
+	r = key->len == 0 && !raw->cut
+		    ? 0
+		    : resolve_callers(collector, raw, leaf, &chain.stack, &chain.truncated);
+	copy = r < 0 ? NULL : arena_alloc(&collector->arena, (key->len + 1) * sizeof(*copy));
 	if (!copy)
 		return r < 0 ? r : -ENOMEM;
-	memcpy(copy, key.ips, key.len * sizeof(*copy));
-	chain = (struct collect_chain){copy,
-				       (uint32_t)key.len,
-				       raw->task->root,
-				       raw->task->kernel_root,
-				       raw->task->guest_root,
-				       key.state,
-				       *ret,
-				       *ret_truncated};
-	id = (uint32_t)collector->chains.len;
+	memcpy(copy, key->ips, key->len * sizeof(*copy));
+	chain.ips = copy;
+	*ret = (uint32_t)collector->chains.len;
 	r = vec_push(&collector->chains, chain);
-	return r < 0 ? r : hash_index_add(&collector->chain_index, hash, id);
+	if (r == 0)
+		r = hash_index_add(&collector->chain_index, key->hash, *ret);
+	return r;
 }
 
 static int leaf_location(struct collector *collector, const struct raw_sample *raw,
@@ -249,31 +296,115 @@ static bool cell_equal(const void *owner, uint32_t id, const void *key)
 	return a->stack == b->stack && a->label == b->label && a->event == b->event;
 }
 
-static int add_cell(struct collector *collector, const struct collect_cell *key)
+static void grow_cell(struct collect_cell *cell, int64_t period)
+{
+	cell->count++;
+	if (__builtin_add_overflow(cell->period, period, &cell->period))
+		cell->period = INT64_MAX;
+}
+
+static int add_cell(struct collector *collector, const struct collect_cell *key, uint32_t *ret)
 {
 	uint64_t hash = hash_pair((uint64_t)key->stack << 32 | key->label, key->event);
-	uint32_t id = hash_index_find(&collector->cell_index, hash, cell_equal, collector, key);
-	struct collect_cell *cell;
 	int r;
 
-	if (id != HASH_NONE) {
-		cell = &collector->cells.data[id];
-		cell->count += key->count;
-		if (__builtin_add_overflow(cell->period, key->period, &cell->period))
-			cell->period = INT64_MAX;
+	*ret = hash_index_find(&collector->cell_index, hash, cell_equal, collector, key);
+	if (*ret != HASH_NONE) {
+		grow_cell(&collector->cells.data[*ret], key->period);
 		return 0;
 	}
-	id = (uint32_t)collector->cells.len;
+	*ret = (uint32_t)collector->cells.len;
 	r = vec_push(&collector->cells, *key);
-	return r < 0 ? r : hash_index_add(&collector->cell_index, hash, id);
+	return r < 0 ? r : hash_index_add(&collector->cell_index, hash, *ret);
+}
+
+static uint64_t known_hash(const struct raw_sample *raw, const struct chain_key *key,
+			   uint32_t label)
+{
+	return hash_u64(key->hash ^ (raw->sample.ip + ((uint64_t)label << 48)));
+}
+
+static const struct known_sample *find_known(const struct collector *collector,
+					     const struct raw_sample *raw, const struct leaf *leaf,
+					     const struct chain_key *key, uint32_t label)
+{
+	uint64_t hash = known_hash(raw, key, label);
+	const struct known_pair *pair = &collector->known[hash & collector->known_mask];
+
+	for (unsigned i = 0; i < ARRAY_LEN(pair->way); i++) {
+		const struct known_sample *known = &pair->way[i];
+
+		if (known->tag == (uint32_t)(hash >> 32) && known->chain != HASH_NONE &&
+		    known->ip == raw->sample.ip && known->label == label &&
+		    known->event == raw->event && known->context == leaf->context &&
+		    chain_equal(collector, known->chain, key))
+			return known;
+	}
+	return NULL;
+}
+
+static int remember(struct collector *collector, const struct raw_sample *raw,
+		    const struct chain_key *key, struct known_sample *known)
+{
+	uint64_t hash = known_hash(raw, key, known->label);
+	struct known_pair *pair;
+	int r = 0;
+
+	if (collector->cells.len > collector->known_mask &&
+	    collector->known_mask < KNOWN_PAIRS_MAX - 1)
+		r = known_grow(collector, 2 * (collector->known_mask + 1));
+	pair = &collector->known[hash & collector->known_mask];
+	known->tag = (uint32_t)(hash >> 32);
+	pair->way[1] = pair->way[0];
+	pair->way[0] = *known;
+	return r;
+}
+
+/* What is not known as a whole, with its callers (key NULL: none that could be found again). */
+static int collect_new(struct collector *collector, const struct raw_sample *raw,
+		       const struct leaf *leaf, const struct chain_key *key,
+		       struct collect_cell *cell)
+{
+	struct known_sample known = {.ip = raw->sample.ip,
+				     .label = cell->label,
+				     .event = raw->event,
+				     .context = leaf->context};
+	uint32_t location = 0;
+	bool truncated = false;
+	int r = 0;
+
+	if (raw->sample.has_ip)
+		r = leaf_location(collector, raw, leaf, &location);
+	if (r < 0)
+		return r;
+	if (collector->keep_dso && !collector->keep_dso[collector->locations.data[location].dso])
+		return 0;
+	if (key) {
+		r = find_chain(collector, raw, leaf, key, &known.chain);
+		if (r < 0)
+			return r;
+		cell->stack = collector->chains.data[known.chain].stack;
+		truncated = collector->chains.data[known.chain].truncated;
+	} else if (raw->sample.stack && !collector->options->no_callchains) {
+		r = resolve_callers(collector, raw, leaf, &cell->stack, &truncated);
+	}
+	if (r == 0 && location)
+		r = intern_stack(collector, cell->stack, location, &cell->stack);
+	if (r == 0)
+		r = add_cell(collector, cell, &known.cell);
+	if (r < 0)
+		return r;
+	collector->reader.truncated += truncated;
+	return key ? remember(collector, raw, key, &known) : 0;
 }
 
 static int collect_unwound(struct collector *collector, const struct raw_sample *raw)
 {
 	struct collect_cell cell = {.event = raw->event, .count = 1};
-	uint32_t location = 0;
+	const struct known_sample *known;
+	struct chain_key key;
 	struct leaf leaf;
-	bool truncated = false;
+	bool chain;
 	int r;
 
 	if (collector->keep_event && !collector->keep_event[raw->event])
@@ -282,22 +413,17 @@ static int collect_unwound(struct collector *collector, const struct raw_sample 
 	if (r < 0 || !collector->labels.data[cell.label].keep)
 		return r;
 	session_leaf(raw, &leaf);
-	if (raw->sample.has_ip)
-		r = leaf_location(collector, raw, &leaf, &location);
-	if (r < 0)
-		return r;
-	if (collector->keep_dso && !collector->keep_dso[collector->locations.data[location].dso])
-		return 0;
-	if (!collector->options->no_callchains)
-		r = callers(collector, raw, &leaf, &cell.stack, &truncated);
-	if (r == 0 && location)
-		r = intern_stack(collector, cell.stack, location, &cell.stack);
-	if (r < 0)
-		return r;
-	collector->reader.truncated += truncated;
 	/* Periods above this are damage; a sum must not wrap. */
 	cell.period = (int64_t)MIN(raw->sample.period, (uint64_t)INT64_MAX >> 1);
-	return add_cell(collector, &cell);
+	chain = make_chain_key(collector, raw, &leaf, &key);
+	if (!chain)
+		return collect_new(collector, raw, &leaf, NULL, &cell);
+	known = find_known(collector, raw, &leaf, &key, cell.label);
+	if (!known)
+		return collect_new(collector, raw, &leaf, &key, &cell);
+	grow_cell(&collector->cells.data[known->cell], cell.period);
+	collector->reader.truncated += collector->chains.data[known->chain].truncated;
+	return 0;
 }
 
 static int collect_sample(void *arg, const struct raw_sample *raw)

@@ -77,12 +77,19 @@ static int spool(int from, int to, struct err *err)
 
 static int add_file(struct input *input, int fd)
 {
+	struct input_file file = {.fd = fd};
 	struct stat st;
+	int r;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	return vec_push(&input->files,
-			((struct input_file){.fd = fd, .size = (uint64_t)st.st_size}));
+	file.size = (uint64_t)st.st_size;
+	/* Some file systems cannot map, and of a directory's files not all need to be. */
+	(void)steady_map_fd(fd, file.size, &file.map);
+	r = vec_push(&input->files, file);
+	if (r < 0)
+		steady_map_close(&file.map);
+	return r;
 }
 
 /* Replaces the descriptor by one that can be read at any offset. */
@@ -206,7 +213,9 @@ int input_open(const char *path, struct input *ret, struct err *err)
 
 void input_close(struct input *input)
 {
-	vec_for_each(&input->files, file)
+	vec_for_each(&input->files, file) {
+		steady_map_close(&file->map);
 		close(file->fd);
+	}
 	vec_fini(&input->files);
 }

@@ -1,7 +1,8 @@
 /*
- * The files of one recording. A regular file is read where it lies; what cannot be read twice (a
- * pipe) or is packed (gzip) is first copied to an unnamed temporary file in $TMPDIR, else /tmp. In
- * a directory, "data" is the file with the header and data.0, data.1 ... hold records alone.
+ * The files of one recording. A regular file is read where it lies, mapped where that is possible;
+ * what cannot be read twice (a pipe) or is packed (gzip) is first copied to an unnamed temporary
+ * file in $TMPDIR, else /tmp. In a directory, "data" is the file with the header and data.0, data.1
+ * ... hold records alone.
  */
 #pragma once
 
@@ -11,11 +12,13 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/steady-map.h"
 #include "base/vec.h"
 
 struct input_file {
 	int fd;
 	uint64_t size;
+	struct steady_map map; /* without data: read it by the descriptor */
 };
 
 struct input {

@@ -7,7 +7,9 @@
 #include "base/util.h"
 #include "sample/session-internal.h"
 
-#define CHUNK_BYTES (1u << 20)
+/* Small recordings in pieces for all CPUs; of large ones the pieces' ends should not matter. */
+#define CHUNK_BYTES_MIN (UINT64_C(1) << 20)
+#define CHUNK_BYTES_MAX (UINT64_C(4) << 20)
 /* simpleperf copies /proc/kallsyms whole. */
 #define KERNEL_SYMBOLS_MAX (64u << 20)
 
@@ -315,18 +317,34 @@ static int scan_record(struct scan *scan)
 	}
 }
 
+/* Of samples the first pass wants the number alone. */
+static void scan_samples(struct scan *scan, uint64_t limit)
+{
+	uint64_t count = scan->session->events.len > 0 ? walk_skip_samples(&scan->walk, limit) : 0;
+
+	scan->session->stats.records += count;
+	scan->session->stats.samples += count;
+}
+
 static int scan_file(struct scan *scan, uint32_t file, uint64_t offset, uint64_t end)
 {
 	struct session *session = scan->session;
+	const struct input_file *input = &session->input.files.data[file];
 	struct chunk chunk = {.file = file, .offset = offset, .end = offset};
+	uint64_t chunk_bytes = MIN(MAX((end - offset) / 64, CHUNK_BYTES_MIN), CHUNK_BYTES_MAX);
 	bool packed = false;
 	int r;
 
-	walk_range(&scan->walk, session->input.files.data[file].fd, offset, end, 0);
-	while ((r = walk_next(&scan->walk, &scan->record)) == 1) {
+	walk_range(&scan->walk, input, offset, end, 0);
+	for (;;) {
+		scan_samples(scan, chunk.offset + chunk_bytes);
+		r = walk_next(&scan->walk, &scan->record);
+		if (r != 1)
+			break;
 		packed |= scan->walk.packed;
-		if (!packed && scan->record.offset - chunk.offset >= CHUNK_BYTES) {
+		if (!packed && scan->record.offset - chunk.offset >= chunk_bytes) {
 			chunk.end = scan->record.offset;
+			steady_map_release(&input->map, chunk.offset, chunk.end);
 			r = vec_push(&session->chunks, chunk);
 			if (r < 0)
 				return r;
@@ -341,6 +359,7 @@ static int scan_file(struct scan *scan, uint32_t file, uint64_t offset, uint64_t
 		return r;
 	session->info.compressed |= packed;
 	session->stats.missing_bytes += scan->walk.missing_bytes;
+	session_check_input(session);
 	if (scan->walk.problem[0])
 		remember_problem(session, scan->walk.problem);
 	chunk.end = scan->walk.offset;

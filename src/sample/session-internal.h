@@ -265,6 +265,8 @@ int session_scan(struct session *session, struct err *err);
 int session_unwind_init(struct session *session, const struct symbols_options *options);
 
 /* session-run.c */
+/* Says so when a file was cut, or its disk failed, while it was read. */
+void session_check_input(struct session *session);
 int sample_reader_init(struct sample_reader *reader, struct session *session);
 void sample_reader_fini(struct sample_reader *reader);
 /* All samples of a chunk; fn's negative return stops it. */

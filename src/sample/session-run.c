@@ -152,14 +152,15 @@ static void make_sample(struct sample_reader *reader, const struct record *recor
 int sample_reader_run(struct sample_reader *reader, const struct chunk *chunk, raw_sample_fn fn,
 		      void *arg)
 {
+	const struct input_file *file;
 	struct raw_sample raw;
 	struct record record;
 	int r;
 
 	if (reader->session->events.len == 0)
 		return 0;
-	walk_range(&reader->walk, reader->session->input.files.data[chunk->file].fd, chunk->offset,
-		   chunk->end, chunk->sequence);
+	file = &reader->session->input.files.data[chunk->file];
+	walk_range(&reader->walk, file, chunk->offset, chunk->end, chunk->sequence);
 	while ((r = walk_next(&reader->walk, &record)) == 1) {
 		if (record.header.type != REC_SAMPLE)
 			continue;
@@ -169,6 +170,7 @@ int sample_reader_run(struct sample_reader *reader, const struct chunk *chunk, r
 		if (r < 0)
 			return r;
 	}
+	steady_map_release(&file->map, chunk->offset, chunk->end);
 	return r;
 }
 
@@ -181,12 +183,25 @@ void session_begin_pass(struct session *session)
 		event->samples = 0;
 }
 
+void session_check_input(struct session *session)
+{
+	struct session_stats *stats = &session->stats;
+	uint64_t offset;
+
+	vec_for_each(&session->input.files, file)
+		if (steady_map_broken(&file->map, &offset)) /* worse than what was said before */
+			snprintf(stats->problem, sizeof(stats->problem),
+				 "cut or unreadable from byte %llu on since it was opened",
+				 (unsigned long long)offset);
+}
+
 int sample_reader_finish(struct sample_reader *reader)
 {
 	struct session *session = reader->session;
 	struct session_stats *stats = &session->stats;
 	uint64_t lost = 0;
 
+	session_check_input(session);
 	stats->truncated_stacks += reader->truncated;
 	stats->unwound_stacks += reader->unwinder.unwound;
 	stats->cut_stacks += reader->unwinder.cut;

@@ -16,24 +16,34 @@
 int walk_init(struct walk *walk, int fd, uint64_t offset, uint64_t end, bool swap)
 {
 	*walk = (struct walk){.fd = fd, .swap = swap, .offset = offset, .end = end};
-	walk->window = malloc(WALK_WINDOW_BYTES);
-	return walk->window ? 0 : -ENOMEM;
+	walk->buffer = malloc(WALK_WINDOW_BYTES);
+	walk->window = walk->buffer;
+	return walk->buffer ? 0 : -ENOMEM;
 }
 
 void walk_fini(struct walk *walk)
 {
-	free(walk->window);
+	free(walk->buffer);
 	zstd_stream_free(walk->zstd);
 	str_fini(&walk->unpacked);
+	walk->buffer = NULL;
 	walk->window = NULL;
 	walk->zstd = NULL;
 }
 
-void walk_range(struct walk *walk, int fd, uint64_t offset, uint64_t end, uint64_t sequence)
+void walk_range(struct walk *walk, const struct input_file *file, uint64_t offset, uint64_t end,
+		uint64_t sequence)
 {
-	if (walk->fd != fd)
+	if (file->map.data) {
+		walk->window = file->map.data;
+		walk->window_offset = 0;
+		walk->window_size = file->map.size;
+	} else if (walk->fd != file->fd) {
+		walk->window = walk->buffer;
 		walk->window_size = 0;
-	walk->fd = fd;
+	}
+	walk->map = &file->map;
+	walk->fd = file->fd;
 	walk->offset = offset;
 	walk->end = end;
 	walk->sequence = sequence;
@@ -66,9 +76,13 @@ static ssize_t fill(struct walk *walk, size_t need)
 	if (walk->offset >= walk->window_offset &&
 	    walk->offset - walk->window_offset + need <= walk->window_size)
 		return (ssize_t)need;
+	if (walk->map && walk->map->data)
+		return walk->offset < walk->window_size
+			       ? (ssize_t)MIN(walk->window_size - walk->offset, need)
+			       : 0;
 	/* A record always starts the window, so that its u64s are as aligned as they were written.
 	 */
-	n = input_read_at(walk->fd, walk->window, WALK_WINDOW_BYTES, walk->offset);
+	n = input_read_at(walk->fd, walk->buffer, WALK_WINDOW_BYTES, walk->offset);
 	if (n < 0)
 		return n;
 	walk->window_offset = walk->offset;
@@ -200,6 +214,27 @@ static int next_plain(struct walk *walk, struct record *ret)
 	}
 	walk->offset += payload;
 	return 1;
+}
+
+uint64_t walk_skip_samples(struct walk *walk, uint64_t limit)
+{
+	uint64_t end, at = walk->offset, count = 0;
+
+	if (!walk->map || !walk->map->data || walk->swap || walk->packed)
+		return 0;
+	end = MIN(walk->end, (uint64_t)walk->window_size);
+	limit = MIN(limit, end);
+	while (at < limit && end - at >= 8) {
+		struct record_header header = perfdata_record_header(walk->window + at, false);
+
+		if (header.type != REC_SAMPLE || header.size == 0 || header.size > end - at)
+			break;
+		at += header.size;
+		count++;
+	}
+	walk->offset = at;
+	walk->sequence += count;
+	return count;
 }
 
 int walk_next(struct walk *walk, struct record *ret)

@@ -1,7 +1,7 @@
 /*
- * Records one after another: reads a range of a file through one buffer, unpacks COMPRESSED records
- * in between and steps over the payloads of AUXTRACE and TRACING_DATA. Memory does not grow with
- * the file.
+ * Records one after another: of a mapped file where they lie, else through one buffer. Unpacks
+ * COMPRESSED records in between and steps over the payloads of AUXTRACE and TRACING_DATA. Memory
+ * does not grow with the file.
  */
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/compress.h"
+#include "sample/input.h"
 #include "sample/perfdata.h"
 
 /* A simpleperf record may be larger; it is delivered with its first bytes. */
@@ -28,7 +29,9 @@ struct walk {
 	bool open_end; /* the end is where the file happens to end: nothing promised the bytes */
 	uint64_t offset, end, sequence;
 
-	uint8_t *window;
+	const struct steady_map *map; /* NULL or without data: the file is read */
+	uint8_t *buffer;
+	const uint8_t *window; /* the buffer, or the whole mapping */
 	uint64_t window_offset;
 	size_t window_size;
 
@@ -45,6 +48,12 @@ struct walk {
 int walk_init(struct walk *walk, int fd, uint64_t offset, uint64_t end, bool swap);
 void walk_fini(struct walk *walk);
 /* Another range, with the buffers kept. */
-void walk_range(struct walk *walk, int fd, uint64_t offset, uint64_t end, uint64_t sequence);
+void walk_range(struct walk *walk, const struct input_file *file, uint64_t offset, uint64_t end,
+		uint64_t sequence);
 /* 1: a record, 0: the end or damage (problem), negative errno: reading failed or no memory. */
 int walk_next(struct walk *walk, struct record *ret);
+/*
+ * Steps over samples as long as nothing but samples follows, up to the first record that begins at
+ * limit or behind it; how many. Does so only where that is fast: 0 means nothing.
+ */
+uint64_t walk_skip_samples(struct walk *walk, uint64_t limit);

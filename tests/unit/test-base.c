@@ -1,5 +1,9 @@
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -10,6 +14,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/parallel.h"
+#include "base/steady-map.h"
 #include "base/strtab.h"
 #include "base/util.h"
 #include "harness/tap.h"
@@ -259,6 +264,74 @@ TEST(file_reads_bounded_and_writes_atomically)
 	EXPECT_STR(err.text, "/nonexistent: No such file or directory");
 	unlink(path);
 	rmdir(dir);
+}
+
+static int ones_file(size_t size)
+{
+	char bytes[4096];
+	int fd = memfd_create("ones", MFD_CLOEXEC);
+
+	memset(bytes, 1, sizeof(bytes));
+	for (size_t done = 0; fd >= 0 && done < size; done += sizeof(bytes))
+		if (fd_write_all(fd, bytes, sizeof(bytes)) < 0)
+			return -1;
+	return fd;
+}
+
+TEST(what_is_cut_off_a_mapping_reads_as_zero)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), size = 16 * page;
+	int fd = ones_file(size);
+	struct steady_map map = {0}, other = {0};
+	uint64_t broken = 0;
+
+	ASSERT(fd >= 0);
+	EXPECT_INT(steady_map_fd(fd, 0, &map), -EINVAL);
+	ASSERT(steady_map_fd(fd, size, &map) == 0);
+	ASSERT(steady_map_fd(fd, size, &other) == 0);
+	EXPECT_INT(map.data[0] + map.data[size - 1], 2);
+	EXPECT(!steady_map_broken(&map, &broken));
+	steady_map_release(&map, 0, size);
+	EXPECT_INT(map.data[0] + map.data[size - 1], 2);
+	EXPECT_INT(ftruncate(fd, (off_t)(4 * page)), 0);
+	EXPECT_INT(map.data[size - 1], 0);
+	EXPECT(steady_map_broken(&map, &broken));
+	EXPECT_INT(broken, size - page);
+	EXPECT_INT(map.data[4 * page], 0);
+	EXPECT(steady_map_broken(&map, &broken));
+	EXPECT_INT(broken, 4 * page);
+	EXPECT_INT(map.data[4 * page - 1], 1);
+	EXPECT(!steady_map_broken(&other, &broken));
+	steady_map_close(&map);
+	EXPECT_INT(other.data[5 * page], 0);
+	steady_map_close(&other);
+	close(fd);
+}
+
+TEST(faults_outside_steady_mappings_stay_fatal)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int fd = ones_file(page), status;
+	struct rlimit none = {0};
+	struct steady_map map;
+	pid_t pid;
+
+	ASSERT(fd >= 0 && steady_map_fd(fd, page, &map) == 0);
+	pid = fork();
+	if (pid == 0) {
+		const volatile uint8_t *beyond;
+
+		setrlimit(RLIMIT_CORE, &none);
+		close(STDERR_FILENO); /* a sanitizer's last words */
+		beyond = mmap(NULL, 2 * page, PROT_READ, MAP_SHARED, fd, 0);
+		_exit(beyond == MAP_FAILED ? 0 : beyond[page] & 0);
+	}
+	EXPECT(waitpid(pid, &status, 0) == pid);
+	/* A sanitizer catches the signal and exits. */
+	EXPECT(WIFSIGNALED(status) ? WTERMSIG(status) == SIGBUS || WTERMSIG(status) == SIGABRT
+				   : WEXITSTATUS(status) != 0);
+	steady_map_close(&map);
+	close(fd);
 }
 
 TEST(duration_text_keeps_three_digits)

@@ -7,6 +7,7 @@
 
 #include "base/compress.h"
 #include "base/file.h"
+#include "base/steady-map.h"
 #include "base/util.h"
 #include "harness/tap.h"
 #include "recording-builder.h"
@@ -176,6 +177,57 @@ TEST(cut_at_every_byte_shows_what_is_before)
 		}
 		str_fini(&log.text);
 	}
+	str_fini(&b.bytes);
+}
+
+TEST(what_cannot_be_mapped_is_read)
+{
+	struct steady_map taken[64] = {0};
+	struct log mapped = {0}, read = {0};
+	struct builder b = {0};
+	int fd = -1;
+
+	file_begin(&b, TYPE);
+	put_story(&b);
+	file_end(&b);
+	EXPECT_INT(replay(b.bytes.data, b.bytes.len, &mapped, NULL), 0);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	for (size_t i = 0; i < ARRAY_LEN(taken); i++)
+		EXPECT_INT(steady_map_fd(fd, b.bytes.len, &taken[i]), 0);
+	EXPECT_INT(replay(b.bytes.data, b.bytes.len, &read, NULL), 0);
+	EXPECT_STR(str_text(&read.text), str_text(&mapped.text));
+	for (size_t i = 0; i < ARRAY_LEN(taken); i++)
+		steady_map_close(&taken[i]);
+	close(fd);
+	str_fini(&mapped.text);
+	str_fini(&read.text);
+	str_fini(&b.bytes);
+}
+
+TEST(a_recording_may_be_cut_while_it_is_open)
+{
+	struct collect_options options = {.no_symbols = true};
+	struct session *session;
+	struct profile profile;
+	struct log log = {0};
+	struct builder b = {0};
+	uint64_t all;
+
+	file_begin(&b, TYPE);
+	for (unsigned i = 0; i < 400; i++)
+		put_story(&b);
+	file_end(&b);
+	ASSERT(session_open(write_file(b.bytes.data, b.bytes.len), &session, NULL) == 0);
+	all = session_stats(session)->samples;
+	EXPECT_INT(truncate(path, 3 * 4096), 0);
+	EXPECT_INT(session_run(session, log_sample, &log, NULL), 0);
+	EXPECT(log.samples > 10 && log.samples < all);
+	EXPECT(strncmp(session_stats(session)->problem, "cut or unreadable from byte ", 28) == 0);
+	EXPECT_INT(profile_init(&profile), 0);
+	EXPECT_INT(collect_profile(session, &options, &profile, NULL), 0);
+	profile_fini(&profile);
+	session_close(session);
+	str_fini(&log.text);
 	str_fini(&b.bytes);
 }
 
