@@ -37,6 +37,7 @@ enum profile_kind profile_kind_of_object(const char *filename)
 	    str_prefix(base, "linux-vdso", NULL) || str_prefix(base, "linux-gate", NULL))
 		return PROFILE_VDSO;
 	if ((str_prefix(base, "perf-", NULL) && ends_with(base, ".map")) ||
+	    (str_prefix(base, "jit-", NULL) && ends_with(base, ".dump")) ||
 	    str_prefix(base, "jitted-", NULL) || str_prefix(filename, "[JIT", NULL) ||
 	    str_prefix(filename, "//anon", NULL) || str_prefix(filename, "[anon:", NULL))
 		return PROFILE_JIT;

@@ -198,7 +198,7 @@ static int name_group(void *arg, size_t index)
 			group->named++;
 		else
 			naming->found[i].name = NULL;
-		if (naming->spans && dso->kind == MODULE_ELF)
+		if (naming->spans && (dso->kind == MODULE_ELF || dso->kind == MODULE_JITDUMP))
 			r = find_inlines(naming, group, module, i);
 	}
 	/* The next object needs the memory. */
@@ -457,7 +457,7 @@ static enum profile_kind kind_of(const struct dso *dso, uint32_t context)
 		return PROFILE_KERNEL;
 	if (context == FRAME_GUEST_KERNEL || context == FRAME_GUEST_USER)
 		return PROFILE_GUEST;
-	if (dso && dso->kind == MODULE_PERF_MAP)
+	if (dso && (dso->kind == MODULE_PERF_MAP || dso->kind == MODULE_JITDUMP))
 		return PROFILE_JIT;
 	if (dso && (dso->kind == MODULE_VDSO || strcmp(dso->path, "[vsyscall]") == 0))
 		return PROFILE_VDSO;

@@ -155,7 +155,8 @@ int session_dso_of_mmap(struct session *session, const struct perfdata_mmap *map
 				       ret_dso);
 	if (jitdump_is_path(map->path)) {
 		struct jitdump_seen seen = {
-			map->pid, arena_strndup(&session->arena, map->path, strlen(map->path))};
+			.pid = map->pid,
+			.path = arena_strndup(&session->arena, map->path, strlen(map->path))};
 
 		if (!seen.path || vec_push(&session->jitdumps, seen) < 0)
 			return -ENOMEM;

@@ -119,7 +119,7 @@ bool perfdata_attr_decode(const void *data, size_t size, bool swap, struct perfd
 	attr.branch_sample_type = reader_u64(&r);
 	attr.regs_user = reader_u64(&r);
 	attr.stack_user = reader_u32(&r);
-	reader_skip(&r, 4);
+	attr.clockid = (int32_t)reader_u32(&r);
 	attr.regs_intr = reader_u64(&r);
 	reader_skip(&r, 4);
 	attr.max_stack = reader_u16(&r);

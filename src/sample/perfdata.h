@@ -186,6 +186,7 @@ struct perfdata_attr {
 	uint64_t config, period_or_freq, sample_type, read_format, branch_sample_type;
 	uint64_t regs_user, regs_intr;
 	uint32_t precise, stack_user;
+	int32_t clockid; /* when use_clockid */
 	uint16_t max_stack; /* 0: the kernel's default, 127 */
 	bool freq, comm_exec, sample_id_all, use_clockid;
 };

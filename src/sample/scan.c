@@ -60,6 +60,7 @@ static int scan_mmap(struct scan *scan)
 	struct session *session = scan->session;
 	const struct record *record = &scan->record;
 	struct side_event event = {.kind = SIDE_MMAP};
+	size_t jitdumps = session->jitdumps.len;
 	struct perfdata_mmap map;
 	int r;
 
@@ -73,6 +74,10 @@ static int scan_mmap(struct scan *scan)
 	event.start = map.start;
 	event.end = map.len > UINT64_MAX - map.start ? UINT64_MAX : map.start + map.len;
 	event.pgoff = map.pgoff;
+	event.flag = session->dsos.data[event.subject]->kind == MODULE_PERF_MAP &&
+		     map_is_memory(map.path);
+	if (session->jitdumps.len > jitdumps)
+		session->jitdumps.data[jitdumps].key = session->timed ? event.key : 0;
 	dso_extent(session, event.subject, &event);
 	return vec_push(&session->side, event);
 }
@@ -142,6 +147,17 @@ static int scan_ksymbol(struct scan *scan)
 	return r < 0 ? r : vec_push(&session->side, event);
 }
 
+static void scan_time_conversion(struct session *session, struct reader *r)
+{
+	uint64_t shift = reader_u64(r), mult = reader_u64(r), zero = reader_u64(r);
+
+	if (r->failed || shift >= 64)
+		return;
+	session->time_shift = (unsigned)shift;
+	session->time_mult = mult;
+	session->time_zero = zero;
+}
+
 static void scan_counts(struct scan *scan)
 {
 	struct session_stats *stats = &scan->session->stats;
@@ -161,6 +177,9 @@ static void scan_counts(struct scan *scan)
 		break;
 	case REC_AUXTRACE:
 		stats->trace_bytes += reader_u64(&r);
+		break;
+	case REC_TIME_CONV:
+		scan_time_conversion(scan->session, &r);
 		break;
 	default:
 		break;
@@ -467,6 +486,8 @@ int session_scan(struct session *session, struct err *err)
 				       : "the stream ends before it describes any");
 	if (r == 0 && session->input.problem[0])
 		remember_problem(session, session->input.problem);
+	if (r == 0)
+		r = session_jit_code(session);
 	if (r == 0)
 		r = tasks_build(&session->tasks, session->side.data, session->side.len);
 	vec_fini(&session->side);

@@ -28,7 +28,8 @@
 enum side_kind {
 	SIDE_MMAP,
 	SIDE_COMM,
-	SIDE_FORK
+	SIDE_FORK,
+	SIDE_CODE, /* an MMAP of what a jitdump tells, inside memory */
 };
 
 struct side_event {
@@ -38,7 +39,7 @@ struct side_event {
 	uint32_t subject;  /* MMAP: dso, COMM: string */
 	uint32_t sequence; /* keeps the file's order among equal keys */
 	uint8_t kind;
-	bool flag; /* COMM: exec, FORK: maps are not inherited */
+	bool flag; /* COMM: exec, FORK: maps are not inherited, MMAP: memory without a file */
 };
 
 struct space_version { /* of a process, from key on */
@@ -51,8 +52,15 @@ struct comm_version { /* of a thread, from key on */
 	uint32_t comm;
 };
 
+struct memory_range {
+	uint64_t start, end;
+};
+
 struct process {
 	VEC(struct space_version) versions;
+	/* Memory that was told, sorted, apart: to be told again (each mprotect does) says nothing,
+	 * and must not take away the code that is in it. */
+	VEC(struct memory_range) memory;
 	bool exec; /* the next mapping begins a new address space */
 };
 
@@ -130,6 +138,7 @@ struct known_build_id {
 
 /* A process mapped its jitdump file, so that recordings tell of it. */
 struct jitdump_seen {
+	uint64_t key; /* when; 0: before the recording */
 	int32_t pid;
 	const char *path; /* in the arena */
 };
@@ -157,6 +166,9 @@ struct session {
 	VEC(struct jitdump_seen) jitdumps;
 	uint64_t kernel_text; /* where _text (or _stext) was, 0 unknown */
 	bool kernel_text_is_stext;
+	/* From cycles to the kernel's clock: zero + (cycles * mult >> shift); mult 0: unknown. */
+	uint64_t time_zero, time_mult;
+	unsigned time_shift;
 	VEC(struct ksymbol) ksymbols; /* sorted after the scan */
 	VEC(struct recorded_symbol) recorded_symbols;
 	VEC(struct recorded_object) recorded_objects;
@@ -257,6 +269,9 @@ const char *session_recorded_name(const struct session *session, const struct ds
 				  uint64_t address);
 /* Code that a JIT made, in a file of its symbols: its addresses are those of the process. */
 bool map_is_jit_symbol_file(const struct perfdata_mmap *map);
+
+/* jit-code.c: side events for the code in jitdump files that the recording knows of. */
+int session_jit_code(struct session *session);
 
 /* scan.c: the first pass; done once. */
 int session_scan(struct session *session, struct err *err);

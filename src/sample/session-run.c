@@ -283,7 +283,8 @@ struct sample_frame session_resolve(const struct session *session, const struct 
 		map = map_store_find(&session->tasks.maps, task->guest_root, lookup);
 	if (map) {
 		frame.dso = session->dsos.data[map->dso];
-		if (frame.dso->kind == MODULE_ELF || frame.dso->kind == MODULE_VDSO)
+		if (frame.dso->kind == MODULE_ELF || frame.dso->kind == MODULE_VDSO ||
+		    frame.dso->kind == MODULE_JITDUMP)
 			frame.address = lookup - map->start + map->pgoff;
 		if (context == FRAME_GUEST_KERNEL)
 			frame.address = lookup;

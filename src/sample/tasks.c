@@ -122,15 +122,114 @@ static uint32_t last_comm(const struct tasks *tasks, int32_t tid)
 	return thread->versions.len ? thread->versions.data[thread->versions.len - 1].comm : 0;
 }
 
+/* Takes the range out of what is known to be memory. */
+static int memory_cut(struct process *process, uint64_t start, uint64_t end)
+{
+	size_t kept = 0, count = process->memory.len;
+	struct memory_range behind = {0, 0};
+
+	for (size_t i = 0; i < count; i++) {
+		struct memory_range range = process->memory.data[i];
+
+		if (range.start < start && range.end > end)
+			behind = (struct memory_range){end, range.end};
+		else if (range.start >= start && range.end > end)
+			range.start = MAX(range.start, end);
+		if (range.start < start)
+			range.end = MIN(range.end, start);
+		if (range.start < range.end && (range.end <= start || range.start >= end))
+			process->memory.data[kept++] = range;
+	}
+	process->memory.len = kept;
+	if (behind.start == behind.end)
+		return 0;
+	/* One range became two: they stay sorted. */
+	for (size_t i = 0; i < kept; i++)
+		if (process->memory.data[i].start > behind.start) {
+			struct memory_range next = process->memory.data[i];
+
+			process->memory.data[i] = behind;
+			behind = next;
+		}
+	return vec_push(&process->memory, behind);
+}
+
+/* Adds what was not known to be memory yet to the space, and then the whole to the memory. */
+static int memory_add(struct tasks *tasks, struct process *process, const struct side_event *event,
+		      uint32_t *root)
+{
+	uint64_t at = event->start, start = event->start, end = event->end;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < process->memory.len; i++) {
+		struct memory_range range = process->memory.data[i];
+
+		if (range.end < event->start || range.start > event->end)
+			continue;
+		if (range.start > at)
+			r = map_store_add(&tasks->maps, root,
+					  &(struct map){at, range.start, 0, event->subject});
+		at = MAX(at, range.end);
+		start = MIN(start, range.start);
+		end = MAX(end, range.end);
+	}
+	if (r == 0 && at < event->end)
+		r = map_store_add(&tasks->maps, root,
+				  &(struct map){at, event->end, 0, event->subject});
+	if (r == 0)
+		r = memory_cut(process, start, end);
+	if (r < 0 || start >= end)
+		return r;
+	for (size_t i = 0; i < process->memory.len; i++)
+		if (process->memory.data[i].start > start) {
+			struct memory_range next = process->memory.data[i];
+
+			process->memory.data[i] = (struct memory_range){start, end};
+			start = next.start;
+			end = next.end;
+		}
+	return vec_push(&process->memory, ((struct memory_range){start, end}));
+}
+
 static int replay_mmap(struct tasks *tasks, const struct side_event *event)
 {
-	uint32_t root = exec_pending(tasks, event->pid) ? 0 : last_space(tasks, event->pid);
+	uint32_t root = exec_pending(tasks, event->pid) ? 0 : last_space(tasks, event->pid), index;
 	struct map map = {event->start, event->end, event->pgoff, event->subject};
-	int r = map_store_add(&tasks->maps, &root, &map);
+	struct process *process;
+	int r = process_index(tasks, event->pid, &index);
 
+	if (r < 0)
+		return r;
+	process = &tasks->processes.data[index];
+	if (process->exec)
+		process->memory.len = 0;
+	if (event->kind == SIDE_MMAP && event->flag) {
+		r = memory_add(tasks, process, event, &root);
+	} else {
+		r = map_store_add(&tasks->maps, &root, &map);
+		if (r == 0 && event->kind == SIDE_MMAP)
+			r = memory_cut(process, event->start, event->end);
+	}
 	if (r == -ENOSPC || r == -ELOOP)
 		return 0; /* more mappings than any system has: the frame becomes [unknown] */
 	return r < 0 ? r : set_space(tasks, event->pid, event->key, root);
+}
+
+static int inherit_memory(struct tasks *tasks, const struct side_event *event)
+{
+	uint32_t parent, child;
+	int r = process_index(tasks, event->ppid, &parent);
+
+	if (r == 0)
+		r = process_index(tasks, event->pid, &child);
+	if (r < 0 || parent == child)
+		return r;
+	tasks->processes.data[child].memory.len = 0;
+	for (size_t i = 0; r == 0 && !event->flag && i < tasks->processes.data[parent].memory.len;
+	     i++)
+		r = vec_push(&tasks->processes.data[child].memory,
+			     tasks->processes.data[parent].memory.data[i]);
+	return r;
 }
 
 static int replay_fork(struct tasks *tasks, const struct side_event *event)
@@ -143,6 +242,9 @@ static int replay_fork(struct tasks *tasks, const struct side_event *event)
 	if (comm)
 		r = set_comm(tasks, event->tid, event->key, comm);
 	if (r < 0 || event->pid == event->ppid)
+		return r;
+	r = inherit_memory(tasks, event);
+	if (r < 0)
 		return r;
 	/* Parent and child share the tree: neither may be changed in place any more. */
 	map_store_step(&tasks->maps);
@@ -175,7 +277,7 @@ int tasks_build(struct tasks *tasks, struct side_event *events, size_t count)
 		if (events[i].key != key)
 			map_store_step(&tasks->maps);
 		key = events[i].key;
-		if (events[i].kind == SIDE_MMAP)
+		if (events[i].kind == SIDE_MMAP || events[i].kind == SIDE_CODE)
 			r = replay_mmap(tasks, &events[i]);
 		else if (events[i].kind == SIDE_COMM)
 			r = replay_comm(tasks, &events[i]);
@@ -187,8 +289,10 @@ int tasks_build(struct tasks *tasks, struct side_event *events, size_t count)
 
 void tasks_fini(struct tasks *tasks)
 {
-	vec_for_each(&tasks->processes, process)
+	vec_for_each(&tasks->processes, process) {
 		vec_fini(&process->versions);
+		vec_fini(&process->memory);
+	}
 	vec_for_each(&tasks->threads, thread)
 		vec_fini(&thread->versions);
 	vec_fini(&tasks->processes);

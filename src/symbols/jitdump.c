@@ -1,25 +1,28 @@
-/*
- * jitdump files, which just-in-time compilers write for perf (node --perf-prof, Julia, LLVM, the
- * JVM with an agent): code as it was placed, moved and named. The format is described in the
- * kernel's tools/perf/Documentation/jitdump-specification.txt.
- *
- * Loads and moves are kept in their order; where one took the place of another the later one has
- * the addresses, as with perf maps. The machine code, unwinding information and lines are passed
- * over. The compiler may still have been writing: a record that is cut ends the file.
- */
-#include "symbols/jitdump-internal.h"
+#include "symbols/jitdump.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/bytes.h"
-#include "base/hash.h"
-#include "base/vec.h"
+#include "base/file.h"
+#include "base/util.h"
+#include "symbols/jitdump-internal.h"
 
 #define MAGIC        UINT32_C(0x4a695444)
 #define MAGIC_SWAP   UINT32_C(0x4454694a)
 #define HEADER_BYTES 40
 #define RECORD_BYTES 16
+#define LINE_BYTES   16 /* of an entry, without its text */
+#define ARCH_TIME    1  /* flag of the header */
+#define FIRST_BASE   0x1000
+#define FILE_MAX     (1u << 30)
+/* No code is that large, and sums of sizes stay within 64 bits. */
+#define CODE_MAX (UINT64_C(1) << 32)
+/* What V8 adds to the addresses of lines, for the ELF header that perf inject puts before code. */
+#define V8_LINE_SHIFT 0x40
 
 enum {
 	JIT_CODE_LOAD,
@@ -29,73 +32,149 @@ enum {
 	JIT_CODE_UNWINDING_INFO,
 };
 
-struct loaded {
-	const char *name;
-	uint64_t size;
-	uint32_t name_len;
+struct parser {
+	struct jitdump *dump;
+	uint64_t time;
+	/* Lines come before the code they belong to. */
+	uint64_t lines_address;
+	size_t first_line;
 };
 
-struct jitdump {
-	struct symtab_builder *builder;
-	VEC(struct loaded) loaded;
-	struct u64_map by_index; /* code index to loaded */
-	size_t bad;
-};
-
-static int add(struct jitdump *dump, const struct loaded *code, uint64_t address)
+static void add_place(struct parser *p, uint64_t address, uint64_t size, uint32_t code, int *r)
 {
-	if (code->size == 0 || code->size > UINT64_MAX - address) {
-		dump->bad++;
-		return 0;
-	}
-	return symtab_builder_add(dump->builder, &(struct symtab_raw){.start = address,
-								      .end = address + code->size,
-								      .name = code->name,
-								      .name_len = code->name_len});
+	if (size == 0 || size > CODE_MAX || address > UINT64_MAX - size)
+		p->dump->bad_records++;
+	else
+		*r = vec_push(&p->dump->places,
+			      ((struct jitdump_place){p->time, address, size, code}));
 }
 
-static int code_load(struct jitdump *dump, struct reader *r)
+static int compare_lines(const void *a, const void *b)
 {
-	struct loaded code = {0};
+	const struct jitdump_line *x = a, *y = b;
+
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+/*
+ * Makes addresses offsets into the code. Lines that begin no earlier than the shift, or lie beyond
+ * the end, are shifted: the first line of code stands at its beginning.
+ */
+static void take_lines(struct parser *p, uint64_t address, struct jitdump_code *code)
+{
+	struct jitdump *dump = p->dump;
+	uint64_t shift = 0, lowest = UINT64_MAX, highest = 0;
+	size_t kept = p->first_line;
+
+	if (p->lines_address != address) {
+		dump->lines.len = p->first_line;
+		return;
+	}
+	for (size_t i = p->first_line; i < dump->lines.len; i++) {
+		lowest = MIN(lowest, dump->lines.data[i].offset - address);
+		highest = MAX(highest, dump->lines.data[i].offset - address);
+	}
+	if (lowest >= V8_LINE_SHIFT &&
+	    (highest < code->size + V8_LINE_SHIFT || highest - lowest < code->size))
+		shift = V8_LINE_SHIFT;
+	for (size_t i = p->first_line; i < dump->lines.len; i++) {
+		struct jitdump_line line = dump->lines.data[i];
+
+		line.offset -= address + shift;
+		if (line.offset < code->size)
+			dump->lines.data[kept++] = line;
+	}
+	dump->lines.len = kept;
+	code->first_line = p->first_line;
+	code->line_count = kept - p->first_line;
+	if (code->line_count > 1)
+		qsort(dump->lines.data + code->first_line, code->line_count,
+		      sizeof(*dump->lines.data), compare_lines);
+}
+
+static int code_load(struct parser *p, struct reader *r)
+{
+	struct jitdump *dump = p->dump;
+	struct jitdump_code code = {.base = FIRST_BASE};
 	uint64_t address, index;
-	int result;
+	int result = 0;
 
 	reader_skip(r, 16); /* pid, tid, vma */
 	address = reader_u64(r);
 	code.size = reader_u64(r);
 	index = reader_u64(r);
 	code.name = reader_cstr(r);
-	if (r->failed || !code.name || strlen(code.name) > UINT16_MAX || code.name[0] == '\0') {
-		dump->bad++;
+	if (r->failed || !code.name || strlen(code.name) > UINT16_MAX || code.name[0] == '\0' ||
+	    code.size == 0 || code.size > CODE_MAX) {
+		dump->bad_records++;
 		return 0;
 	}
-	code.name_len = (uint32_t)strlen(code.name);
-	result = vec_push(&dump->loaded, code);
+	if (dump->codes.len > 0) {
+		const struct jitdump_code *last = &dump->codes.data[dump->codes.len - 1];
+
+		code.base = last->base + last->size;
+	}
+	if (dump->codes.len >= UINT32_MAX - 1)
+		return -ENOMEM;
+	take_lines(p, address, &code);
+	p->first_line = dump->lines.len;
+	p->lines_address = 0;
+	result = vec_push(&dump->codes, code);
 	if (result == 0)
-		result = u64_map_put(&dump->by_index, index, (uint32_t)dump->loaded.len - 1);
-	return result < 0 ? result : add(dump, &code, address);
+		result = u64_map_put(&dump->by_index, index, (uint32_t)dump->codes.len - 1);
+	if (result == 0)
+		add_place(p, address, code.size, (uint32_t)dump->codes.len - 1, &result);
+	return result;
 }
 
-static int code_move(struct jitdump *dump, struct reader *r)
+static int code_move(struct parser *p, struct reader *r)
 {
-	struct loaded code;
 	uint64_t address, size, index;
-	uint32_t at;
+	uint32_t code;
+	int result = 0;
 
 	reader_skip(r, 24); /* pid, tid, vma, old address */
 	address = reader_u64(r);
 	size = reader_u64(r);
 	index = reader_u64(r);
-	if (r->failed || !u64_map_get(&dump->by_index, index, &at)) {
-		dump->bad++;
+	if (r->failed || !u64_map_get(&p->dump->by_index, index, &code)) {
+		p->dump->bad_records++;
 		return 0;
 	}
-	code = dump->loaded.data[at];
-	code.size = size;
-	return add(dump, &code, address);
+	add_place(p, address, MIN(size, p->dump->codes.data[code].size), code, &result);
+	return result;
 }
 
-static int read_records(struct jitdump *dump, struct reader r)
+/* Lines of code that comes next; a text of two bytes FF 00 repeats the one before. */
+static int debug_info(struct parser *p, struct reader *r)
+{
+	struct jitdump *dump = p->dump;
+	uint64_t address = reader_u64(r), count = reader_u64(r);
+	const char *file = NULL;
+	int result = 0;
+
+	dump->lines.len = p->first_line;
+	p->lines_address = address;
+	for (uint64_t i = 0; i < count && result == 0 && reader_left(r) > LINE_BYTES; i++) {
+		struct jitdump_line line = {.offset = reader_u64(r), .line = reader_u32(r)};
+		const char *text;
+
+		reader_skip(r, 4); /* discriminator */
+		text = reader_cstr(r);
+		if (r->failed || !text)
+			break;
+		if (strcmp(text, "\xff") != 0)
+			file = text;
+		line.file = file;
+		if (file && line.offset >= address)
+			result = vec_push(&dump->lines, line);
+	}
+	if (r->failed)
+		dump->bad_records++;
+	return result;
+}
+
+static int read_records(struct parser *p, struct reader r)
 {
 	int result = 0;
 
@@ -104,20 +183,25 @@ static int read_records(struct jitdump *dump, struct reader r)
 		const uint8_t *body;
 		struct reader in;
 
-		reader_skip(&r, 8); /* time */
+		p->time = reader_u64(&r);
+		if (p->dump->first_time == 0)
+			p->dump->first_time = p->time;
 		if (size < RECORD_BYTES || size - RECORD_BYTES > reader_left(&r)) {
-			dump->bad++;
+			p->dump->bad_records++;
 			break;
 		}
 		body = reader_take(&r, size - RECORD_BYTES);
 		in = reader_make(body, size - RECORD_BYTES, r.swap);
 		if (id == JIT_CODE_LOAD)
-			result = code_load(dump, &in);
+			result = code_load(p, &in);
 		else if (id == JIT_CODE_MOVE)
-			result = code_move(dump, &in);
+			result = code_move(p, &in);
+		else if (id == JIT_CODE_DEBUG_INFO)
+			result = debug_info(p, &in);
 		else if (id == JIT_CODE_CLOSE)
 			break;
 	}
+	p->dump->lines.len = p->first_line;
 	return result;
 }
 
@@ -130,27 +214,115 @@ bool jitdump_detect(const void *data, size_t size)
 	return magic == MAGIC || magic == MAGIC_SWAP;
 }
 
-int jitdump_load(const void *data, size_t size, struct symtab_builder *builder,
-		 size_t *ret_bad_records)
+int jitdump_parse(const void *data, size_t size, struct jitdump *ret)
 {
-	struct jitdump dump = {.builder = builder};
+	struct parser parser = {.dump = ret};
 	struct reader r = reader_make(data, size, false);
 	uint32_t header;
-	int result;
 
+	*ret = (struct jitdump){0};
 	if (!jitdump_detect(data, size))
 		return -EBADMSG;
 	r.swap = reader_u32(&r) == MAGIC_SWAP;
 	reader_skip(&r, 4); /* version */
 	header = reader_u32(&r);
-	reader_seek(&r, header);
-	if (header < HEADER_BYTES || r.failed)
+	reader_skip(&r, 12); /* machine, padding, pid */
+	ret->start_time = reader_u64(&r);
+	ret->arch_time = reader_u64(&r) & ARCH_TIME;
+	if (header < HEADER_BYTES)
 		return -EBADMSG;
-	result = read_records(&dump, r);
-	*ret_bad_records = dump.bad;
-	vec_fini(&dump.loaded);
-	u64_map_fini(&dump.by_index);
-	return result;
+	reader_seek(&r, header);
+	return r.failed ? -EBADMSG : read_records(&parser, r);
+}
+
+void jitdump_fini(struct jitdump *dump)
+{
+	vec_fini(&dump->codes);
+	vec_fini(&dump->places);
+	vec_fini(&dump->lines);
+	u64_map_fini(&dump->by_index);
+}
+
+const struct jitdump_line *jitdump_find_line(const struct jitdump *dump, uint64_t address,
+					     const struct jitdump_code **ret_code)
+{
+	const struct jitdump_code *code;
+	size_t low = 0, high = dump->codes.len;
+	uint64_t offset;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (dump->codes.data[middle].base <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0)
+		return NULL;
+	code = &dump->codes.data[low - 1];
+	offset = address - code->base;
+	if (offset >= code->size || code->line_count == 0)
+		return NULL;
+	*ret_code = code;
+	low = count_at_most(dump->lines.data + code->first_line, code->line_count,
+			    sizeof(*dump->lines.data), offset);
+	return low ? &dump->lines.data[code->first_line + low - 1] : NULL;
+}
+
+int jitdump_read(const char *root, int pid, const char *path, char **ret_data, size_t *ret_size,
+		 char **ret_path)
+{
+	char paths[2][4096];
+	int r = -ENOENT;
+
+	snprintf(paths[0], sizeof(paths[0]), "%s/proc/%d/root%s", root, pid, path);
+	snprintf(paths[1], sizeof(paths[1]), "%s%s", root, path);
+	for (size_t i = 0; r < 0 && r != -ENOMEM && i < ARRAY_LEN(paths); i++) {
+		struct stat st;
+
+		if (stat(paths[i], &st) < 0 || !S_ISREG(st.st_mode))
+			continue;
+		r = file_read(paths[i], FILE_MAX, ret_data, ret_size, NULL);
+		if (r == 0 && ret_path)
+			*ret_path = strdup(paths[i]);
+	}
+	return r;
+}
+
+static int add_symbol(struct symtab_builder *builder, const struct jitdump_code *code,
+		      uint64_t start, uint64_t size)
+{
+	return symtab_builder_add(builder,
+				  &(struct symtab_raw){.start = start,
+						       .end = start + size,
+						       .name = code->name,
+						       .name_len = (uint32_t)strlen(code->name)});
+}
+
+int jitdump_add_codes(const struct jitdump *dump, struct symtab_builder *builder)
+{
+	int r = 0;
+
+	vec_for_each(&dump->codes, code)
+		if (r == 0)
+			r = add_symbol(builder, code, code->base, code->size);
+	return r;
+}
+
+int jitdump_load(const void *data, size_t size, struct symtab_builder *builder,
+		 size_t *ret_bad_records)
+{
+	struct jitdump dump;
+	int r = jitdump_parse(data, size, &dump);
+
+	for (size_t i = 0; r == 0 && i < dump.places.len; i++)
+		r = add_symbol(builder, &dump.codes.data[dump.places.data[i].code],
+			       dump.places.data[i].address, dump.places.data[i].size);
+	if (r == 0)
+		*ret_bad_records = dump.bad_records;
+	jitdump_fini(&dump);
+	return r;
 }
 
 bool jitdump_is_path(const char *path)

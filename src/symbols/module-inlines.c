@@ -96,10 +96,27 @@ static int find_inlines(struct module *module, uint64_t address, struct inline_f
 	return r;
 }
 
+/* A compiler tells lines, and has one function for all of a piece of code. */
+static int jit_line(const struct module *module, uint64_t address, struct inline_frame *ret)
+{
+	const struct jitdump_code *code;
+	const struct jitdump_line *line = jitdump_find_line(&module->jit, address, &code);
+
+	if (!line)
+		return 0;
+	*ret = (struct inline_frame){.function = code->name,
+				     .raw_function = code->name,
+				     .file = line->file,
+				     .line = line->line};
+	return 1;
+}
+
 int module_inlines(struct module *module, uint64_t address, struct inline_frame *frames, size_t max)
 {
 	int r = -ENOENT;
 
+	if (module->kind == MODULE_JITDUMP)
+		return max > 0 ? jit_line(module, address, frames) : 0;
 	if (module->segments.nsegments > 0 &&
 	    !elf_offset_to_vaddr(&module->segments, address, &address))
 		return 0;

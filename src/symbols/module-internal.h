@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "base/vec.h"
 #include "symbols/elf-file-internal.h"
+#include "symbols/jitdump.h"
 #include "symbols/locate-internal.h"
 #include "symbols/name-cache-internal.h"
 #include "symbols/symtab-internal.h"
@@ -20,6 +21,8 @@ struct module {
 	char *identity; /* what makes two modules one */
 	bool stripped;
 	size_t bad_lines;
+	struct jitdump jit; /* JITDUMP */
+	char *jit_text;     /* what it was parsed from; NULL: an image */
 
 	const struct symbols *owner;
 	pthread_mutex_t inline_lock; /* of the rest */
@@ -63,6 +66,8 @@ int module_load_kernel(const struct symbols *symbols, const struct module_ref *r
 		       struct module *module);
 int module_load_perf_map(const struct symbols *symbols, const struct module_ref *ref,
 			 struct module *module);
+int module_load_jitdump(const struct symbols *symbols, const struct module_ref *ref,
+			struct module *module);
 
 /* The vdso image of this process, NULL when there is none. */
 const void *symbols_own_vdso(size_t *ret_size);

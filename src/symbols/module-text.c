@@ -10,7 +10,6 @@
 #include "symbols/module-internal.h"
 
 #define KALLSYMS_MAX (256u << 20)
-#define JITDUMP_MAX  (1u << 30)
 #define PERF_MAP_MAX (1u << 30)
 
 static int read_sysctl(const struct symbols *symbols, const char *name, int unknown)
@@ -157,8 +156,10 @@ static int read_perf_map(const struct symbols *symbols, const struct module_ref 
 		if (stat(paths[i], &st) < 0 || !S_ISREG(st.st_mode))
 			continue;
 		r = file_read(paths[i], PERF_MAP_MAX, ret_text, ret_size, NULL);
-		if (r == 0)
+		if (r == 0) {
+			free(module->file); /* of a jitdump */
 			module->file = strdup(paths[i]);
+		}
 	}
 	if (r < 0)
 		module_set_status(
@@ -170,29 +171,18 @@ static int read_perf_map(const struct symbols *symbols, const struct module_ref 
 	return r;
 }
 
-/* What a compiler wrote into its jitdump, before the perf map: both have a name for the same code. */
+/* What a compiler wrote into its jitdump, before the perf map: both have a name for the same code.
+ */
 static int load_jitdump(const struct symbols *symbols, const struct module_ref *ref,
 			struct module *module, struct symtab_builder *builder)
 {
-	char paths[2][4096];
 	size_t size, bad = 0;
 	char *data = NULL;
-	int r = -ENOENT;
+	int r;
 
 	if (!ref->jitdump)
 		return 0;
-	snprintf(paths[0], sizeof(paths[0]), "%s/proc/%d/root%s", symbols->root, ref->pid,
-		 ref->jitdump);
-	snprintf(paths[1], sizeof(paths[1]), "%s%s", symbols->root, ref->jitdump);
-	for (size_t i = 0; r < 0 && r != -ENOMEM && i < ARRAY_LEN(paths); i++) {
-		struct stat st;
-
-		if (stat(paths[i], &st) < 0 || !S_ISREG(st.st_mode))
-			continue;
-		r = file_read(paths[i], JITDUMP_MAX, &data, &size, NULL);
-		if (r == 0 && !module->file)
-			module->file = strdup(paths[i]);
-	}
+	r = jitdump_read(symbols->root, ref->pid, ref->jitdump, &data, &size, &module->file);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	r = jitdump_load(data, size, builder, &bad);
@@ -241,6 +231,31 @@ int module_load_perf_map(const struct symbols *symbols, const struct module_ref 
 	if (r == 0 && module->tab.count == 0 && !module->status)
 		module_set_status(module, "%s: no line of it could be understood (%zu lines)",
 				  module->file ? module->file : "perf map", module->bad_lines);
+	symtab_builder_fini(&builder);
+	return r;
+}
+
+int module_load_jitdump(const struct symbols *symbols, const struct module_ref *ref,
+			struct module *module)
+{
+	struct symtab_builder builder = {0};
+	size_t size = ref->image_size;
+	const char *data = ref->image;
+	int r = 0;
+
+	if (!data) {
+		r = jitdump_read(symbols->root, ref->pid, ref->path, &module->jit_text, &size,
+				 &module->file);
+		data = module->jit_text;
+	}
+	if (r == 0)
+		r = jitdump_parse(data, size, &module->jit);
+	if (r < 0)
+		return r;
+	module->bad_lines = module->jit.bad_records;
+	r = jitdump_add_codes(&module->jit, &builder);
+	if (r == 0)
+		r = module_finish(symbols, module, &builder, SYMTAB_LATEST);
 	symtab_builder_fini(&builder);
 	return r;
 }

@@ -37,6 +37,8 @@ static void module_free(struct module *module)
 	arena_fini(&module->inline_texts);
 	pthread_mutex_destroy(&module->inline_lock);
 	symtab_fini(&module->tab);
+	jitdump_fini(&module->jit);
+	free(module->jit_text);
 	elf_close(&module->segments);
 	free(module->file);
 	free(module->status);
@@ -323,6 +325,9 @@ static int module_load(const struct symbols *symbols, const struct module_ref *r
 		break;
 	case MODULE_PERF_MAP:
 		r = module_load_perf_map(symbols, ref, module);
+		break;
+	case MODULE_JITDUMP:
+		r = module_load_jitdump(symbols, ref, module);
 		break;
 	}
 	if (r == -ENOMEM) {

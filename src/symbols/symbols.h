@@ -41,6 +41,7 @@ enum module_kind {
 	MODULE_VDSO, /* this machine's vdso image, or a saved one; addresses are offsets into it */
 	MODULE_PERF_MAP, /* /tmp/perf-PID.map and the process's jitdump; addresses are those of the
 			    process */
+	MODULE_JITDUMP,  /* a jitdump file; addresses are those of its own space (jitdump.h) */
 };
 
 /* What a recording knows about an object. Strings are borrowed for the call. */

@@ -80,7 +80,8 @@ if have node; then
 	fi
 	"$CULPRIT" report -i ours.data --csv | sed -n 's/.*,\(\/tmp\/perf-[0-9]*\.map\),.*/\1/p' | sort -u | while read -r map; do rm -f "$map"; done
 	if "$CULPRIT" record -q -g -o jit.data -- node --perf-prof job.js >/dev/null 2>&1 && ls jit-[0-9]*.dump >/dev/null 2>&1; then
-		check "names from a jitdump, without perf inject" sh -c '"$CULPRIT" report -i jit.data --percent-limit 0 | grep -q "JS:.*hash"'
+		check "names from a jitdump, without perf inject, by time" sh -c '"$CULPRIT" report -i jit.data --percent-limit 0 | grep -q "jit-[0-9]*.dump *JS:.*hash"'
+		check "lines of a jitdump" sh -c '"$CULPRIT" convert jit.data --to firefox | grep -q "\"[^\"]*/job.js\""'
 	else
 		skip "names from a jitdump, without perf inject" "this node writes no jitdump"
 	fi

@@ -79,7 +79,7 @@ static void put_attr(struct builder *b)
 			     mirrored[8] = {0, 1 << 5, 1 << 5, 1 << 7};
 
 	put32(b, 1); /* software */
-	put32(b, 64);
+	put32(b, b->monotonic ? 96 : 64);
 	put64(b, 0); /* cpu-clock */
 	put64(b, 99);
 	put64(b, b->sample_type);
@@ -87,6 +87,19 @@ static void put_attr(struct builder *b)
 	str_append(&b->bytes, b->big ? mirrored : flags, 8);
 	for (int i = 0; i < 2; i++)
 		put64(b, 0);
+	if (!b->monotonic)
+		return;
+	b->bytes.data[b->bytes.len - 24 + 3] |= 1 << 1; /* use_clockid: bit 25 */
+	for (int i = 0; i < 3; i++)
+		put64(b, 0);
+	put32(b, 0);
+	put32(b, 1); /* CLOCK_MONOTONIC */
+}
+
+/* Of the attribute, beyond its first size. */
+static size_t more(const struct builder *b)
+{
+	return b->monotonic ? 32 : 0;
 }
 
 void file_begin(struct builder *b, uint64_t sample_type)
@@ -94,10 +107,10 @@ void file_begin(struct builder *b, uint64_t sample_type)
 	b->sample_type = sample_type;
 	str_puts(&b->bytes, b->big ? "2ELIFREP" : "PERFILE2");
 	put64(b, 104);
-	put64(b, 64 + 16);
+	put64(b, 64 + 16 + more(b));
 	put64(b, 112); /* attributes */
-	put64(b, 80);
-	put64(b, 192); /* data */
+	put64(b, 80 + more(b));
+	put64(b, 192 + more(b)); /* data */
 	put64(b, 0);
 	for (int i = 0; i < 6; i++)
 		put64(b, 0);
@@ -109,7 +122,7 @@ void file_begin(struct builder *b, uint64_t sample_type)
 
 void file_end(struct builder *b)
 {
-	patch64(b, 48, b->bytes.len - 192);
+	patch64(b, 48, b->bytes.len - 192 - more(b));
 }
 
 void pipe_begin(struct builder *b, uint64_t sample_type)

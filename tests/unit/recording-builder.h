@@ -8,7 +8,8 @@
 
 struct builder {
 	struct str bytes;
-	bool big; /* big-endian */
+	bool big;       /* big-endian */
+	bool monotonic; /* times are of CLOCK_MONOTONIC; little-endian files only */
 	uint64_t sample_type;
 	size_t record; /* where the open record begins */
 };

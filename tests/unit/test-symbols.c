@@ -479,7 +479,8 @@ TEST(jitdump_loads_and_moves)
 	jit_header(&dump);
 	jit_load(&dump, 0x1000, 0x100, 1, "first");
 	jit_load(&dump, 0x2000, 0x100, 2, "second one");
-	jit_record(&dump, 2, 8);
+	jit_record(&dump, 2, 16);
+	jit_u64(&dump, 0);
 	jit_u64(&dump, 0);
 	jit_load(&dump, 0x1080, 0x40, 3, "_ZN3abc3fooEv");
 	jit_move(&dump, 0x2000, 0x3000, 0x80, 2);
