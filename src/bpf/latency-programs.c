@@ -30,7 +30,7 @@ struct bpf_latency {
 	struct lat_cpu *states;
 	struct lat_record *slots;
 	size_t states_bytes, slots_bytes;
-	unsigned ring_slots;
+	unsigned ring_slots, possible_cpus;
 };
 
 const char *bpf_latency_version(void)
@@ -254,12 +254,13 @@ static int configure(struct bpf_latency *set, const struct bpf_latency_options *
 	p->rodata->cfg_stack = options->stack_ns;
 	p->rodata->cfg_ns_dev = ns.st_dev;
 	p->rodata->cfg_ns_ino = ns.st_ino;
+	p->rodata->cfg_last = set->possible_cpus = (unsigned)possible;
 	set->states_bytes =
-		ALIGN_UP((size_t)possible * sizeof(struct lat_cpu), (size_t)getpagesize());
+		ALIGN_UP(((size_t)possible + 1) * sizeof(struct lat_cpu), (size_t)getpagesize());
 	set->slots_bytes =
 		ALIGN_UP((size_t)measured * options->ring_slots * sizeof(struct lat_record),
 			 (size_t)getpagesize());
-	r = bpf_map__set_max_entries(p->maps.cpus, (unsigned)possible);
+	r = bpf_map__set_max_entries(p->maps.cpus, (unsigned)possible + 1);
 	if (r == 0)
 		r = bpf_map__set_max_entries(p->maps.stacks, (unsigned)possible);
 	if (r == 0)
@@ -340,6 +341,7 @@ void bpf_latency_activate(struct bpf_latency *set)
 
 		c->ring_base = i * set->ring_slots;
 		c->ns_tid = set->tids[i++];
+		c->counter = 1;
 		__atomic_store_n(&c->active, 1, __ATOMIC_RELEASE);
 	}
 }
@@ -396,7 +398,7 @@ struct lat_record *bpf_latency_ring(const struct bpf_latency *set, unsigned cpu)
 
 unsigned *bpf_latency_frozen(struct bpf_latency *set)
 {
-	return &set->programs->bss->frozen;
+	return &set->states[set->possible_cpus].active;
 }
 
 void bpf_latency_detach(struct bpf_latency *set)

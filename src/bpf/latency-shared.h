@@ -75,39 +75,48 @@ struct lat_record {
 };
 
 /*
- * State of one CPU. CPUs share no cache line, and what every wake-up needs stands in the first one.
- * Writers: [u] user space until the programs are attached, [t] the sampling thread, [a] atomically
- * by thread and programs, else the programs of this CPU.
+ * State of one CPU. CPUs share no cache line. After an idle wait every line costs a miss, so they
+ * are sorted by who needs them: a wake-up's latencies stand in the first, an interrupt's window in
+ * the second. Writers: [u] user space until the programs are attached, [t] the sampling thread, [a]
+ * atomically by thread and programs, else the programs of this CPU; those of one class never
+ * interrupt each other, so that their sums need no atomic addition.
  */
 struct lat_cpu {
-	unsigned int active;     /* [u] measured */
-	unsigned int ring_base;  /* [u] index of the ring's first slot */
-	int ns_tid;              /* [u] the sampling thread as its pid namespace numbers it */
-	int tid;                 /* as the first namespace does; 0 not seen yet */
-	unsigned long long next; /* [t] expiry that the sampling thread sleeps until */
-	unsigned long long head; /* [a] positions taken in the ring */
+	unsigned long long next;           /* [t] expiry that the sampling thread sleeps until */
+	unsigned long long head;           /* [a] positions taken in the ring */
 	unsigned long long fired, sampled; /* expiries seen in the interrupt, by the thread */
 	unsigned long long seq;
-	unsigned int sampling; /* [t] the noise loop runs: interruptions are written down */
-	unsigned int stop_pending;
-
-	/* interruptions: counter changes with each beginning, sums with each end */
-	unsigned long long counter;
 	unsigned long long epoch; /* changes when the timer's interrupt sets starts anew */
+	unsigned int active;      /* [u] measured */
+	int tid;                  /* the sampling thread; 0 not seen yet */
+	unsigned int ring_base;   /* [u] index of the ring's first slot */
+	unsigned int sampling;    /* [t] the noise loop runs: interruptions are written down */
+
+	/* interruptions: changes with each beginning, 0: not measured */
+	unsigned long long counter;
 	/* open windows: start moves with what interrupts them, 0 closed */
 	unsigned long long start[LAT_CLASSES];
-	unsigned long long timer_now, timer_since;
-	unsigned long long arrival[LAT_CLASSES];
-	unsigned long long net[LAT_CLASSES], count[LAT_CLASSES];
-	/* functions: the longest one of the interrupt or thread that runs */
-	unsigned long long timer_longest, timer_function;
+	unsigned long long irq_arrival;
+	unsigned long long timer_now; /* function of the timer that runs in this interrupt */
+	unsigned long long timers;    /* how many did */
+
+	unsigned long long softirq_arrival, thread_arrival;
+	unsigned long long steal_address, steal_last;
+	/* functions of the thread that runs: now, and the longest */
 	unsigned long long work_now, work_since, work_longest, work_function;
-	/* steal */
-	unsigned long long steal_address, steal_last, steal_total;
+
+	/* sums over windows that ended, for the noise loop */
+	unsigned long long net[LAT_CLASSES], count[LAT_CLASSES];
+
+	/* seldom needed: an interrupt of several timers, and what is told at the end */
+	unsigned long long timer_since, timer_longest, timer_function;
+	unsigned long long steal_total;
 	long long stop_value;
 	unsigned long long missed_irq; /* wake-ups whose interrupt no program saw */
 	unsigned long long second_source;
 	unsigned long long stack_count; /* frames kept of the latest timer interrupt, 0 none */
+	unsigned int stop_pending;
+	int ns_tid; /* [u] the sampling thread as its pid namespace numbers it */
 } __attribute__((aligned(64)));
 
 #ifndef __bpf__

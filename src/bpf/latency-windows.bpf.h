@@ -13,12 +13,10 @@ const volatile bool cfg_full;     /* windows are kept */
 const volatile bool cfg_trace;    /* everything is written, for the flight recorder */
 const volatile bool cfg_remote;   /* timers of measured CPUs may expire on others (nohz_full) */
 const volatile unsigned int cfg_ring_mask;
+const volatile unsigned int cfg_last; /* index behind the last CPU: see frozen() */
 const volatile unsigned long long cfg_irq_limit, cfg_thread_limit; /* 0 none */
 const volatile unsigned long long cfg_stack;                       /* 0 no stacks */
 const volatile unsigned long long cfg_ns_dev, cfg_ns_ino; /* the sampling threads' pid namespace */
-
-/* Nothing is written any more. */
-unsigned int frozen;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -59,7 +57,7 @@ static __always_inline struct lat_cpu *cpu_of(u32 cpu)
 {
 	struct lat_cpu *c = bpf_map_lookup_elem(&cpus, &cpu);
 
-	return c && c->active && !READ_ONCE(frozen) ? c : NULL;
+	return c && c->active ? c : NULL;
 }
 
 static __always_inline struct lat_cpu *this_cpu(void)
@@ -67,14 +65,42 @@ static __always_inline struct lat_cpu *this_cpu(void)
 	return cpu_of(bpf_get_smp_processor_id());
 }
 
+/*
+ * Nothing is written any more: `active` of the element behind the last CPU, which stands in the
+ * page of the others. (A variable would be a page of its own, which is never in the TLB when an
+ * interrupt ends an idle wait.)
+ */
+static __always_inline unsigned int *frozen(void)
+{
+	u32 last = cfg_last;
+	struct lat_cpu *c = bpf_map_lookup_elem(&cpus, &last);
+
+	return c ? &c->active : NULL;
+}
+
+/* For windows, which need nothing of the line that says active. */
+static __always_inline struct lat_cpu *windows_here(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct lat_cpu *c = bpf_map_lookup_elem(&cpus, &cpu);
+
+	return c && c->counter ? c : NULL;
+}
+
 /* --- records --------------------------------------------------------------------------------- */
 
 static __always_inline struct lat_record *record_new(struct lat_cpu *c, u32 *seq, u8 kind, u64 time)
 {
-	u64 position = __sync_fetch_and_add(&c->head, 1);
-	u32 index = c->ring_base + ((u32)position & cfg_ring_mask);
-	struct lat_record *r = bpf_map_lookup_elem(&ring, &index);
+	const unsigned int *stop = frozen();
+	struct lat_record *r;
+	u64 position;
+	u32 index;
 
+	if (!stop || READ_ONCE(*stop))
+		return NULL;
+	position = __sync_fetch_and_add(&c->head, 1);
+	index = c->ring_base + ((u32)position & cfg_ring_mask);
+	r = bpf_map_lookup_elem(&ring, &index);
 	if (!r)
 		return NULL;
 	WRITE_ONCE(r->seq, 0);
@@ -97,6 +123,21 @@ static __always_inline void record_done(struct lat_record *r, u32 seq)
 #endif
 }
 
+/* Plain loads, which cost a tenth of a helper that copies text. */
+static __always_inline void write_comm(struct lat_record *r, const struct task_struct *task)
+{
+	((u64 *)r->comm)[0] = *(const u64 *)&task->comm[0];
+	((u64 *)r->comm)[1] = *(const u64 *)&task->comm[8];
+}
+
+static __always_inline void write_current(struct lat_record *r)
+{
+	const struct task_struct *task = bpf_get_current_task_btf();
+
+	r->pid = task->pid;
+	write_comm(r, task);
+}
+
 static __always_inline void write_noise(struct lat_cpu *c, u8 cls, u8 sub, int number, u64 arrival,
 					s64 duration, u64 function, u64 time)
 {
@@ -112,16 +153,18 @@ static __always_inline void write_noise(struct lat_cpu *c, u8 cls, u8 sub, int n
 	r->start = arrival;
 	r->value = duration;
 	r->extra = function;
-	r->pid = (u32)bpf_get_current_pid_tgid();
-	if (cfg_trace)
-		bpf_get_current_comm(r->comm, sizeof(r->comm));
-	else
+	if (cfg_trace) {
+		write_current(r);
+	} else {
+		r->pid = (u32)bpf_get_current_pid_tgid();
 		r->comm[0] = 0;
+	}
 	record_done(r, seq);
 }
 
 static __always_inline void write_stopped(struct lat_cpu *c, u8 context, s64 value, u64 time)
 {
+	unsigned int *stop = frozen();
 	struct lat_record *r;
 	u32 seq;
 
@@ -133,7 +176,8 @@ static __always_inline void write_stopped(struct lat_cpu *c, u8 context, s64 val
 		r->comm[0] = 0;
 		record_done(r, seq);
 	}
-	WRITE_ONCE(frozen, 1);
+	if (stop)
+		WRITE_ONCE(*stop, 1);
 }
 
 static __always_inline void write_sample(struct lat_cpu *c, u8 context, u64 expires, u64 time,
@@ -154,9 +198,10 @@ static __always_inline void write_sample(struct lat_cpu *c, u8 context, u64 expi
 	if (context == LAT_IN_THREAD) {
 		r->pid = c->tid; /* about to run: current still is the one before */
 	} else if (here) {
-		r->pid = (u32)bpf_get_current_pid_tgid();
 		if (cfg_full)
-			bpf_get_current_comm(r->comm, sizeof(r->comm));
+			write_current(r);
+		else
+			r->pid = (u32)bpf_get_current_pid_tgid();
 	} else {
 		r->pid = -1;
 	}
@@ -189,16 +234,22 @@ static __always_inline bool wanted(const struct lat_cpu *c, u8 cls, u64 now)
 
 /* --- windows --------------------------------------------------------------------------------- */
 
-static __always_inline void window_open(struct lat_cpu *c, u8 cls, u64 now)
+/* Not atomic: an interruption that comes in between has itself changed it. */
+static __always_inline void count_begin(struct lat_cpu *c)
 {
-	c->arrival[cls] = now;
+	WRITE_ONCE(c->counter, READ_ONCE(c->counter) + 1);
+}
+
+static __always_inline void window_open(struct lat_cpu *c, u8 cls, u64 *arrival, u64 now)
+{
+	*arrival = now;
 	WRITE_ONCE(c->start[cls], now);
-	__sync_fetch_and_add(&c->counter, 1);
+	count_begin(c);
 }
 
 /* For beginnings with interrupts on: an interrupt between the clock and the store must not count
  * into the window. */
-static __always_inline void window_open_safely(struct lat_cpu *c, u8 cls)
+static __always_inline void window_open_safely(struct lat_cpu *c, u8 cls, u64 *arrival)
 {
 	u64 now = 0;
 
@@ -210,8 +261,8 @@ static __always_inline void window_open_safely(struct lat_cpu *c, u8 cls)
 		if (READ_ONCE(c->counter) == before)
 			break;
 	}
-	c->arrival[cls] = now;
-	__sync_fetch_and_add(&c->counter, 1);
+	*arrival = now;
+	count_begin(c);
 }
 
 static __always_inline void push(struct lat_cpu *c, u8 cls, u64 ns)
@@ -232,10 +283,13 @@ static __always_inline void push_safely(struct lat_cpu *c, u8 cls, u64 ns, u64 e
 	}
 }
 
-static __always_inline void account(struct lat_cpu *c, u8 cls, u64 ns)
+/* Wake-ups need no sums. */
+static __always_inline void account(struct lat_cpu *c, u8 cls, u64 ns, u64 count)
 {
-	__sync_fetch_and_add(&c->net[cls], ns);
-	__sync_fetch_and_add(&c->count[cls], 1);
+	if (cfg_timerlat)
+		return;
+	WRITE_ONCE(c->net[cls], c->net[cls] + ns);
+	WRITE_ONCE(c->count[cls], c->count[cls] + count);
 }
 
 /* The hypervisor's share since it was last asked: told at once, for what it explains is now. */

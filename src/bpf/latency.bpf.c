@@ -20,51 +20,79 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 static __always_inline void irq_begin(void)
 {
-	struct lat_cpu *c = this_cpu();
+	struct lat_cpu *c = windows_here();
 
 	if (!c)
 		return;
-	c->timer_now = c->timer_longest = c->timer_function = 0;
-	window_open(c, LAT_IRQ, bpf_ktime_get_ns());
+	c->timers = 0; /* of one whose end was missed */
+	window_open(c, LAT_IRQ, &c->irq_arrival, bpf_ktime_get_ns());
 }
 
-static __always_inline void timer_change(struct lat_cpu *c, u64 function, u64 now)
+/* One timer in an interrupt is the rule: only from the second on their times are compared. The
+ * first began with the interrupt. */
+static __always_inline u64 timer_begin(struct lat_cpu *c, u64 function)
 {
-	u64 ran = now - c->timer_since;
+	u64 now, ran;
 
-	if (c->timer_now && ran >= c->timer_longest) {
+	if (!c->timers++) {
+		c->timer_now = function;
+		return 0;
+	}
+	now = bpf_ktime_get_ns();
+	if (c->timers == 2) {
+		c->timer_since = c->irq_arrival;
+		c->timer_longest = 0;
+	}
+	ran = now - c->timer_since;
+	if (ran >= c->timer_longest) {
 		c->timer_longest = ran;
 		c->timer_function = c->timer_now;
 	}
 	c->timer_now = function;
 	c->timer_since = now;
+	return now;
+}
+
+/* The function that took longest, 0 none; forgets all. */
+static __always_inline u64 timers_end(struct lat_cpu *c, u64 now)
+{
+	u64 timers = c->timers, function = c->timer_now;
+
+	if (!timers)
+		return 0;
+	c->timers = 0;
+	return timers > 1 && now - c->timer_since < c->timer_longest ? c->timer_function : function;
+}
+
+/* Closes the window; its net length, 0 when none was open (or shorter than the clock tells). */
+static __always_inline u64 irq_close(struct lat_cpu *c, u64 now)
+{
+	u64 duration = now - c->start[LAT_IRQ];
+
+	c->start[LAT_IRQ] = 0;
+	push(c, LAT_SOFTIRQ, duration);
+	push(c, LAT_THREAD, duration);
+	return duration;
 }
 
 /* count false: the time is gone, but this was one of several handlers of a line and not its
  * cause. */
 static __always_inline void irq_end(u8 sub, int number, bool count)
 {
-	struct lat_cpu *c = this_cpu();
-	u64 now, duration;
+	struct lat_cpu *c = windows_here();
+	u64 now, duration, function;
 
 	if (!c || !c->start[LAT_IRQ])
 		return;
 	now = bpf_ktime_get_ns();
-	duration = now - c->start[LAT_IRQ];
-	c->start[LAT_IRQ] = 0;
-	timer_change(c, 0, now);
-	push(c, LAT_SOFTIRQ, duration);
-	push(c, LAT_THREAD, duration);
-	__sync_fetch_and_add(&c->net[LAT_IRQ], duration);
-	if (count) {
-		__sync_fetch_and_add(&c->count[LAT_IRQ], 1);
-		if (wanted(c, LAT_IRQ, now))
-			write_noise(c, LAT_IRQ, sub, number, c->arrival[LAT_IRQ], (s64)duration,
-				    c->timer_function, now);
-	}
+	duration = irq_close(c, now);
+	function = timers_end(c, now);
+	account(c, LAT_IRQ, duration, count);
+	if (count && wanted(c, LAT_IRQ, now))
+		write_noise(c, LAT_IRQ, sub, number, c->irq_arrival, (s64)duration, function, now);
 	if (sub == LAT_LOCAL_TIMER)
 		steal_check(c, now);
-	if (c->stop_pending)
+	if (cfg_irq_limit && c->stop_pending)
 		write_stopped(c, LAT_IN_IRQ, c->stop_value, now);
 }
 
@@ -119,7 +147,7 @@ int BPF_PROG(ipi_begin, const char *reason)
 SEC("tp_btf/ipi_exit")
 int BPF_PROG(ipi_end, const char *reason)
 {
-	struct lat_cpu *c = this_cpu();
+	struct lat_cpu *c = windows_here();
 	struct lat_record *r;
 	u64 now, duration;
 	u32 seq;
@@ -127,11 +155,9 @@ int BPF_PROG(ipi_end, const char *reason)
 	if (!c || !c->start[LAT_IRQ])
 		return 0;
 	now = bpf_ktime_get_ns();
-	duration = now - c->start[LAT_IRQ];
-	c->start[LAT_IRQ] = 0;
-	push(c, LAT_SOFTIRQ, duration);
-	push(c, LAT_THREAD, duration);
-	account(c, LAT_IRQ, duration);
+	duration = irq_close(c, now);
+	timers_end(c, now);
+	account(c, LAT_IRQ, duration, 1);
 	if (!wanted(c, LAT_IRQ, now))
 		return 0;
 	r = record_new(c, &seq, LAT_NOISE, now);
@@ -140,7 +166,7 @@ int BPF_PROG(ipi_end, const char *reason)
 	r->cls = LAT_IRQ;
 	r->sub = LAT_IPI;
 	r->number = -1;
-	r->start = c->arrival[LAT_IRQ];
+	r->start = c->irq_arrival;
 	r->value = (s64)duration;
 	r->extra = 0;
 	r->pid = (u32)bpf_get_current_pid_tgid();
@@ -154,17 +180,17 @@ int BPF_PROG(ipi_end, const char *reason)
 SEC("tp_btf/nmi_handler")
 int BPF_PROG(nmi, u64 handler, s64 delta, int handled)
 {
-	struct lat_cpu *c = this_cpu();
+	struct lat_cpu *c = windows_here();
 	u64 now;
 
 	if (!c || delta < 0)
 		return 0;
 	now = bpf_ktime_get_ns();
-	__sync_fetch_and_add(&c->counter, 1);
+	count_begin(c);
 	push(c, LAT_IRQ, delta);
 	push(c, LAT_SOFTIRQ, delta);
 	push(c, LAT_THREAD, delta);
-	account(c, LAT_NMI, delta);
+	account(c, LAT_NMI, delta, 1);
 	if (wanted(c, LAT_NMI, now))
 		write_noise(c, LAT_NMI, 0, -1, now - delta, delta, handler, now);
 	return 0;
@@ -175,17 +201,17 @@ int BPF_PROG(nmi, u64 handler, s64 delta, int handled)
 SEC("tp_btf/softirq_entry")
 int BPF_PROG(softirq_begin, unsigned int vector)
 {
-	struct lat_cpu *c = this_cpu();
+	struct lat_cpu *c = windows_here();
 
 	if (c)
-		window_open_safely(c, LAT_SOFTIRQ);
+		window_open_safely(c, LAT_SOFTIRQ, &c->softirq_arrival);
 	return 0;
 }
 
 SEC("tp_btf/softirq_exit")
 int BPF_PROG(softirq_end, unsigned int vector)
 {
-	struct lat_cpu *c = this_cpu();
+	struct lat_cpu *c = windows_here();
 	u64 now = 0, duration = 0, epoch = 0;
 
 	if (!c || !c->start[LAT_SOFTIRQ])
@@ -201,10 +227,10 @@ int BPF_PROG(softirq_end, unsigned int vector)
 	}
 	WRITE_ONCE(c->start[LAT_SOFTIRQ], 0);
 	push_safely(c, LAT_THREAD, duration, epoch);
-	account(c, LAT_SOFTIRQ, duration);
+	account(c, LAT_SOFTIRQ, duration, 1);
 	if (wanted(c, LAT_SOFTIRQ, now))
-		write_noise(c, LAT_SOFTIRQ, 0, (int)vector, c->arrival[LAT_SOFTIRQ], (s64)duration,
-			    0, now);
+		write_noise(c, LAT_SOFTIRQ, 0, (int)vector, c->softirq_arrival, (s64)duration, 0,
+			    now);
 	return 0;
 }
 
@@ -259,7 +285,7 @@ static __always_inline void expired(void *ctx, struct lat_cpu *c, u32 cpu, u64 e
 	c->seq++;
 	write_sample(c, LAT_IN_IRQ, expires, now, here);
 	if (cfg_full) {
-		u64 from = here && c->start[LAT_IRQ] ? c->arrival[LAT_IRQ] : now;
+		u64 from = here && c->start[LAT_IRQ] ? c->irq_arrival : now;
 
 		if (c->start[LAT_SOFTIRQ])
 			c->start[LAT_SOFTIRQ] = from;
@@ -292,10 +318,8 @@ int BPF_PROG(timer_expires, struct hrtimer *timer)
 	struct lat_cpu *c = cpu_of(cpu);
 	u64 key = (u64)timer, expires, now = 0;
 
-	if (c && cfg_full && c->start[LAT_IRQ]) {
-		now = bpf_ktime_get_ns();
-		timer_change(c, (u64)timer->function, now);
-	}
+	if (c && cfg_full && c->start[LAT_IRQ])
+		now = timer_begin(c, (u64)timer->function);
 	if (!cfg_timerlat)
 		return 0;
 	expires = (u64)timer->_softexpires;
@@ -382,8 +406,7 @@ int BPF_PROG(work_begins, struct work_struct *work)
 	if (!r)
 		return 0;
 	r->extra = (u64)work->func;
-	r->pid = (u32)bpf_get_current_pid_tgid();
-	bpf_get_current_comm(r->comm, sizeof(r->comm));
+	write_current(r);
 	record_done(r, seq);
 	return 0;
 }
@@ -398,8 +421,9 @@ static __always_inline void thread_end(struct lat_cpu *c, struct task_struct *ta
 		return;
 	duration = now - c->start[LAT_THREAD];
 	c->start[LAT_THREAD] = 0;
-	work_change(c, 0, now);
-	account(c, LAT_THREAD, duration);
+	if (c->work_now)
+		work_change(c, 0, now);
+	account(c, LAT_THREAD, duration, 1);
 	if (!wanted(c, LAT_THREAD, now))
 		return;
 	r = record_new(c, &seq, LAT_NOISE, now);
@@ -407,10 +431,10 @@ static __always_inline void thread_end(struct lat_cpu *c, struct task_struct *ta
 		return;
 	r->cls = LAT_THREAD;
 	r->number = r->pid = task->pid;
-	r->start = c->arrival[LAT_THREAD];
+	r->start = c->thread_arrival;
 	r->value = (s64)duration;
 	r->extra = c->work_function;
-	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
+	write_comm(r, task);
 	record_done(r, seq);
 }
 
@@ -480,7 +504,7 @@ int BPF_PROG(switches, bool preempt, struct task_struct *prev, struct task_struc
 			r->pid = prev->pid;
 			r->number = next->pid;
 			r->extra = (u64)next->prio;
-			bpf_probe_read_kernel(r->comm, sizeof(r->comm), next->comm);
+			write_comm(r, next);
 			record_done(r, seq);
 		}
 	}
@@ -488,8 +512,9 @@ int BPF_PROG(switches, bool preempt, struct task_struct *prev, struct task_struc
 		if (cfg_timerlat)
 			woken(c, now);
 	} else {
-		c->work_longest = c->work_function = 0;
-		window_open(c, LAT_THREAD, now);
+		if (c->work_function)
+			c->work_longest = c->work_function = 0;
+		window_open(c, LAT_THREAD, &c->thread_arrival, now);
 	}
 	return 0;
 }

@@ -6,9 +6,12 @@
  *
  * Every round measures wake-ups each millisecond on all CPUs (fifo:95) for SECONDS by each in turn;
  * the table has the median over the rounds. "B + stack" takes the interrupted stack at every
- *wake-up that interrupts a program. cyclictest runs with --laptop, so that power management is left
- *alone as we leave it. The kernel's statistics of BPF run time are switched on by a file
- *descriptor, for a run of its own (they cost time too) and until it is closed, whatever happens.
+ * wake-up that interrupts a program. cyclictest runs with --laptop, so that power management is
+ * left alone as we leave it. ROUNDS 0: the programs alone.
+ *
+ * The kernel's statistics of BPF run time are switched on by a file descriptor, for runs of their
+ * own (they cost time too) and until it is closed, whatever happens. They contain a clock reading:
+ * the row "nothing" is a program that does nothing, on sched_switch.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -42,7 +45,17 @@ struct numbers { /* ns of user latency; cyclictest knows microseconds */
 	double min, median, p99;
 };
 
-static struct latency_options options_of(enum peer peer)
+static void all_cpus(struct cpuset *ret)
+{
+	cpu_set_t set;
+
+	sched_getaffinity(0, sizeof(set), &set);
+	for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			cpuset_add(ret, cpu);
+}
+
+static struct latency_options wake_ups(enum peer peer)
 {
 	struct latency_options options = {
 		.tool = LATENCY_TIMERLAT,
@@ -52,12 +65,24 @@ static struct latency_options options_of(enum peer peer)
 		.clock = CLOCK_MONOTONIC,
 		.stack_ns = peer == ENGINE_STACK ? NSEC_PER_SEC : 0,
 	};
-	cpu_set_t set;
 
-	sched_getaffinity(0, sizeof(set), &set);
-	for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, &set))
-			cpuset_add(&options.cpus, cpu);
+	all_cpus(&options.cpus);
+	return options;
+}
+
+/* Half of the time, so that the others on the machine have theirs. */
+static struct latency_options noise(void)
+{
+	struct latency_options options = {
+		.tool = LATENCY_OSNOISE,
+		.period_ns = 200 * NSEC_PER_MSEC,
+		.runtime_ns = 100 * NSEC_PER_MSEC,
+		.threshold_ns = 5 * NSEC_PER_USEC,
+		.policy = -1,
+		.clock = CLOCK_MONOTONIC,
+	};
+
+	all_cpus(&options.cpus);
 	return options;
 }
 
@@ -78,41 +103,62 @@ static int take(struct latency_sink *sink, const struct latency_record *record)
 	return latency_run_take(((struct run_sink *)sink)->run, record);
 }
 
-static void print_costs(const struct bpf_latency *set, double seconds)
+/* A program that does nothing: what the statistics themselves take. */
+static int attach_nothing(int *ret_program)
 {
+	const struct bpf_insn insns[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+
+	*ret_program = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "nothing", "Dual BSD/GPL", insns,
+				     ARRAY_LEN(insns), NULL);
+	return *ret_program < 0 ? -1 : bpf_raw_tracepoint_open("sched_switch", *ret_program);
+}
+
+static void print_cost(const char *name, uint64_t runs, uint64_t ns, double seconds)
+{
+	if (runs)
+		printf("%-28s %12.0f %10.0f\n", name, (double)runs / seconds,
+		       (double)ns / (double)runs);
+}
+
+static void print_costs(const struct bpf_latency *set, int nothing, double seconds)
+{
+	struct bpf_prog_info info = {0};
+	unsigned size = sizeof(info);
 	struct bpf_latency_cost cost;
 	uint64_t runs = 0, ns = 0;
 
-	printf("%-24s %12s %10s\n", "event", "runs/s", "ns/run");
 	for (unsigned i = 0; bpf_latency_cost(set, i, &cost); i++) {
-		if (!cost.runs)
-			continue;
-		printf("%-24s %12.0f %10.0f\n", cost.event, (double)cost.runs / seconds,
-		       (double)cost.run_ns / (double)cost.runs);
+		if (!strncmp(cost.name, "find_steal", strlen("find_steal")))
+			continue; /* a few runs at the start */
+		print_cost(cost.event, cost.runs, cost.run_ns, seconds);
 		runs += cost.runs;
 		ns += cost.run_ns;
 	}
-	printf("%-24s %12.0f %10.0f\n\n", "all", (double)runs / seconds,
-	       runs ? (double)ns / (double)runs : 0);
+	print_cost("all", runs, ns, seconds);
+	if (nothing >= 0 && bpf_obj_get_info_by_fd(nothing, &info, &size) == 0)
+		print_cost("nothing", info.run_cnt, info.run_time_ns, seconds);
+	putchar('\n');
 }
 
 /* Measures for so long; the costs of the programs are printed when they are asked for. */
-static int measure(enum peer peer, double seconds, bool costs, struct numbers *ret)
+static int measure(const struct latency_engine_ops *ops, const struct latency_options *options,
+		   double seconds, const char *costs, struct numbers *ret)
 {
-	const struct latency_engine_ops *ops = ops_of(peer);
-	struct latency_options options = options_of(peer);
 	struct latency_engine *engine;
 	struct latency_series all = {0};
 	struct latency_run run;
 	struct run_sink sink = {.sink.take = take, .run = &run};
 	struct err err = {0};
+	int r, program = -1, link = costs ? attach_nothing(&program) : -1;
 	uint64_t end;
-	int r;
 
-	latency_run_init(&run, options.tool, ops->id);
-	r = ops->probe(&options, &err);
+	latency_run_init(&run, options->tool, ops->id);
+	r = ops->probe(options, &err);
 	if (r == 0)
-		r = ops->start(&options, &run, &engine, &err);
+		r = ops->start(options, &run, &engine, &err);
 	if (r < 0) {
 		printf("latency-overhead: not run: %s\n", err_text(&err, r));
 		exit(SKIPPED);
@@ -120,14 +166,20 @@ static int measure(enum peer peer, double seconds, bool costs, struct numbers *r
 	end = clock_monotonic_ns() + (uint64_t)(seconds * 1e9);
 	while (r >= 0 && clock_monotonic_ns() < end)
 		r = ops->poll(engine, 20, &sink.sink, &err);
-	if (costs)
-		print_costs(engine->bpf, seconds);
+	if (costs) {
+		printf("%-28s %12s %10s\n", costs, "runs/s", "ns/run");
+		print_costs(engine->bpf, program, seconds);
+	}
 	if (r >= 0)
 		r = ops->stop(engine, &sink.sink, &run, &err);
 	ops->free(engine);
+	if (link >= 0)
+		close(link);
+	if (program >= 0)
+		close(program);
 	if (r >= 0)
 		r = latency_run_total(&run, LATENCY_USER, &all);
-	if (r >= 0) {
+	if (r >= 0 && ret) {
 		ret->min = (double)all.values.min;
 		ret->median = (double)histogram_percentile(&all.values, 0.5);
 		ret->p99 = (double)histogram_percentile(&all.values, 0.99);
@@ -210,37 +262,28 @@ static struct numbers median_of(const struct numbers *rounds, unsigned count)
 	return (struct numbers){median(min, count), median(mid, count), median(p99, count)};
 }
 
-int main(int argc, char **argv)
+static int measure_costs(double seconds)
 {
-	static struct numbers rounds[PEERS][ROUNDS_MAX];
-	double seconds = argc > 1 ? atof(argv[1]) : 3;
-	unsigned count = argc > 2 ? (unsigned)atoi(argv[2]) : 5;
-	struct numbers result[PEERS], ignored;
-	bool have_cyclictest = true;
-	int stats;
+	const struct latency_options wakes = wake_ups(ENGINE_B), gaps = noise();
+	int r, stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
 
-	if (!(seconds > 0) || count < 1 || count > ROUNDS_MAX) {
-		fputs("usage: latency-overhead [SECONDS [ROUNDS]]\n", stderr);
-		return 1;
-	}
-	stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	if (stats < 0) {
 		printf("latency-overhead: not run: BPF statistics: %s\n", strerror(errno));
-		return SKIPPED;
+		exit(SKIPPED);
 	}
-	if (measure(ENGINE_B, seconds, true, &ignored) < 0)
-		return 1;
+	r = measure(&engine_bpf_ops, &wakes, seconds, "wake-ups: event", NULL);
+	if (r >= 0)
+		r = measure(&engine_bpf_ops, &gaps, seconds, "noise: event", NULL);
 	close(stats);
-	for (unsigned i = 0; i < count; i++)
-		for (unsigned k = 0; k < PEERS; k++) {
-			/* in alternating order: what drifts touches all */
-			enum peer peer = i % 2 ? PEERS - 1 - k : k;
+	return r;
+}
 
-			if (peer == CYCLICTEST)
-				have_cyclictest &= cyclictest(seconds, &rounds[peer][i]) == 0;
-			else if (measure(peer, seconds, false, &rounds[peer][i]) < 0)
-				return 1;
-		}
+static void print_result(struct numbers rounds[PEERS][ROUNDS_MAX], unsigned count,
+			 bool have_cyclictest)
+{
+	enum peer other = have_cyclictest ? CYCLICTEST : ENGINE_U;
+	struct numbers result[PEERS];
+
 	printf("%-18s %10s %10s %10s   %s\n", "user latency, ns", "min", "median", "p99",
 	       "more than engine U: min, median");
 	for (unsigned k = 0; k < PEERS; k++) {
@@ -251,14 +294,37 @@ int main(int argc, char **argv)
 		       result[k].median, result[k].p99, result[k].min - result[ENGINE_U].min,
 		       result[k].median - result[ENGINE_U].median);
 	}
-	if (have_cyclictest)
-		printf("latency-overhead: ratio %.2f (ours %.0f ns, cyclictest %.0f ns)\n",
-		       result[ENGINE_B].median / result[CYCLICTEST].median, result[ENGINE_B].median,
-		       result[CYCLICTEST].median);
-	else
-		printf("latency-overhead: ratio %.2f (ours %.0f ns, engine U %.0f ns; no "
-		       "cyclictest)\n",
-		       result[ENGINE_B].median / result[ENGINE_U].median, result[ENGINE_B].median,
-		       result[ENGINE_U].median);
+	printf("latency-overhead: ratio %.2f (ours %.0f ns, %s %.0f ns)\n",
+	       result[ENGINE_B].median / result[other].median, result[ENGINE_B].median,
+	       names[other], result[other].median);
+}
+
+int main(int argc, char **argv)
+{
+	static struct numbers rounds[PEERS][ROUNDS_MAX];
+	double seconds = argc > 1 ? atof(argv[1]) : 3;
+	int count = argc > 2 ? atoi(argv[2]) : 5;
+	bool have_cyclictest = true;
+
+	if (!(seconds > 0) || count < 0 || count > ROUNDS_MAX) {
+		fputs("usage: latency-overhead [SECONDS [ROUNDS]]\n", stderr);
+		return 1;
+	}
+	if (measure_costs(seconds) < 0)
+		return 1;
+	for (unsigned i = 0; i < (unsigned)count; i++)
+		for (unsigned k = 0; k < PEERS; k++) {
+			/* in alternating order: what drifts touches all */
+			enum peer peer = i % 2 ? PEERS - 1 - k : k;
+			const struct latency_options options = wake_ups(peer);
+
+			if (peer == CYCLICTEST)
+				have_cyclictest &= cyclictest(seconds, &rounds[peer][i]) == 0;
+			else if (measure(ops_of(peer), &options, seconds, NULL, &rounds[peer][i]) <
+				 0)
+				return 1;
+		}
+	if (count)
+		print_result(rounds, (unsigned)count, have_cyclictest);
 	return 0;
 }
