@@ -11,209 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/compress.h"
 #include "base/cpuset.h"
 #include "base/file.h"
 #include "base/util.h"
-#include "base/vec.h"
-#include "latency/kernel-names.h"
+#include "latency/trace-dat-parts.h"
 #include "latency/trace-dat.h"
-#include "latency/trace-decode.h"
 
 #define CHUNK_MAX_BYTES   (4 << 20)
 #define SECTION_MAX_BYTES (64 << 20)
 #define OPTIONS_MAX       256 /* sections of options, or buffers, that one file may have */
 
-enum option_id {
-	OPTION_DONE = 0,
-	OPTION_BUFFER = 3,
-	OPTION_TRACECLOCK = 4,
-	OPTION_HEADER_INFO = 16,
-	OPTION_FTRACE_EVENTS = 17,
-	OPTION_EVENT_FORMATS = 18,
-	OPTION_KALLSYMS = 19,
-	OPTION_CMDLINES = 21,
-};
-
-enum compression {
-	COMPRESSION_NONE,
-	COMPRESSION_ZLIB,
-	COMPRESSION_ZSTD,
-};
-
-/* The pages of one CPU. */
-struct extent {
-	unsigned cpu;
-	bool compressed;
-	uint64_t offset, size;
-};
-
-struct dat {
-	struct reader file; /* at the start of the file; copied to read elsewhere */
-	bool big_endian;
-	enum compression compression;
-	struct trace_page_layout layout;
-	struct trace_decoder *decoder;
-	struct kernel_names names;
-	bool no_times;
-	VEC(struct extent) extents;
-	uint64_t extents_bytes;
-	VEC(uint64_t) buffers; /* offsets of further buffers, version 6 */
-	uint64_t sections[OPTION_CMDLINES +
-			  1]; /* offsets by the option that tells them, version 7 */
-	struct err *err;
-};
-
-static int damaged(const struct dat *dat, const struct reader *at, const char *what)
-{
-	return err_set(dat->err, -EBADMSG, "trace.dat: %s: damaged at byte %zu", what,
-		       at->failed ? at->fail_pos : at->pos);
-}
-
-static const char *function_of(void *arg, uint64_t address)
-{
-	struct dat *dat = arg;
-
-	return kernel_names_find(&dat->names, address);
-}
-
-/* --- parts that both versions have ----------------------------------------------------------- */
-
-/* A block with its size in front. */
-static const uint8_t *sized(struct reader *r, unsigned size_bytes, size_t *ret_size)
-{
-	uint64_t size = size_bytes == 8 ? reader_u64(r) : reader_u32(r);
-
-	*ret_size = (size_t)size;
-	return reader_take(r, size > SIZE_MAX ? SIZE_MAX : (size_t)size);
-}
-
-static bool expect(struct reader *r, const char *word, size_t size)
-{
-	const uint8_t *at = reader_take(r, size);
-
-	return at && memcmp(at, word, size) == 0;
-}
-
-static int read_header_info(struct dat *dat, struct reader *r)
-{
-	const struct trace_names names = {dat, NULL, function_of};
-	const uint8_t *text;
-	size_t size;
-	int status;
-
-	if (dat->decoder || !expect(r, "header_page", 12) || !(text = sized(r, 8, &size)))
-		return damaged(dat, r, "header_page");
-	status = trace_page_layout_parse((const char *)text, size, dat->big_endian, &dat->layout,
-					 dat->err);
-	if (status < 0)
-		return err_wrap(dat->err, status, "trace.dat");
-	if (!expect(r, "header_event", 13) || !sized(r, 8, &size))
-		return damaged(dat, r, "header_event");
-	return trace_decoder_new(&dat->layout, &names, &dat->decoder);
-}
-
-/* Formats that are of no use are skipped, whatever they hold. */
-static int take_format(struct dat *dat, const char *system, struct reader *r)
-{
-	size_t size;
-	const uint8_t *text = sized(r, 8, &size);
-	int status;
-
-	if (!text)
-		return damaged(dat, r, "event formats");
-	status = trace_decoder_event(dat->decoder, system, (const char *)text, size, NULL);
-	return status == -ENOMEM ? status : 0;
-}
-
-static int read_ftrace_formats(struct dat *dat, struct reader *r)
-{
-	uint32_t count = reader_u32(r);
-	int status = 0;
-
-	for (uint32_t i = 0; status == 0 && i < count; i++)
-		status = take_format(dat, "ftrace", r);
-	return status == 0 && r->failed ? damaged(dat, r, "event formats") : status;
-}
-
-static int read_event_formats(struct dat *dat, struct reader *r)
-{
-	uint32_t systems = reader_u32(r);
-	int status = 0;
-
-	for (uint32_t s = 0; status == 0 && s < systems; s++) {
-		const char *system = reader_cstr(r);
-		uint32_t count = reader_u32(r);
-
-		if (!system || r->failed)
-			return damaged(dat, r, "event systems");
-		for (uint32_t i = 0; status == 0 && i < count; i++)
-			status = take_format(dat, system, r);
-	}
-	return status == 0 && r->failed ? damaged(dat, r, "event systems") : status;
-}
-
-static int read_functions(struct dat *dat, struct reader *r)
-{
-	size_t size;
-	const uint8_t *text = sized(r, 4, &size);
-	char *copy;
-	int status;
-
-	if (!text)
-		return damaged(dat, r, "function names");
-	if (dat->names.text || size == 0)
-		return 0;
-	copy = malloc(size + 1);
-	if (!copy)
-		return -ENOMEM;
-	memcpy(copy, text, size);
-	copy[size] = '\0';
-	status = kernel_names_take(copy, size, &dat->names);
-	return status == -ENOMEM ? status : 0;
-}
-
-static int read_comms(struct dat *dat, struct reader *r)
-{
-	size_t size;
-	const uint8_t *text = sized(r, 8, &size);
-
-	if (!text)
-		return damaged(dat, r, "thread names");
-	return trace_decoder_comms(dat->decoder, (const char *)text, size);
-}
-
-/* The chosen clock stands in brackets, or alone. */
-static void take_clock(struct dat *dat, const uint8_t *data, size_t size)
-{
-	static const char *const other[] = {"counter", "uptime", "x86-tsc", "ppc-tb"};
-	const char *text = (const char *)data, *open = memchr(text, '[', size);
-	const char *close = open ? memchr(open, ']', size - (size_t)(open - text)) : NULL;
-	size_t len = close ? (size_t)(close - open - 1) : strnlen(text, size);
-
-	text = close ? open + 1 : text;
-	for (size_t i = 0; i < ARRAY_LEN(other); i++)
-		dat->no_times |= len == strlen(other[i]) && memcmp(text, other[i], len) == 0;
-}
-
-static int add_extent(struct dat *dat, unsigned cpu, bool compressed, uint64_t offset,
-		      uint64_t size)
-{
-	if (size == 0)
-		return 0;
-	if (cpu >= CPUSET_MAX || offset > dat->file.size || size > dat->file.size - offset)
-		return err_set(dat->err, -EBADMSG,
-			       "trace.dat: the pages of CPU %u lie outside the file", cpu);
-	dat->extents_bytes += size;
-	if (dat->extents_bytes > dat->file.size) /* else a small file could cost hours */
-		return err_set(dat->err, -EBADMSG, "trace.dat: the pages of CPUs overlap");
-	return vec_push(&dat->extents, ((struct extent){cpu, compressed, offset, size}));
-}
-
 /* --- version 6 ------------------------------------------------------------------------------- */
 
-static int read_options_6(struct dat *dat, struct reader *r)
+static int read_options_6(struct dat_reading *dat, struct reader *r)
 {
 	for (;;) {
 		uint16_t id = reader_u16(r);
@@ -221,14 +32,14 @@ static int read_options_6(struct dat *dat, struct reader *r)
 		const uint8_t *data;
 
 		if (r->failed)
-			return damaged(dat, r, "options");
+			return dat_damaged(dat, r, "options");
 		if (id == OPTION_DONE)
 			return 0;
-		data = sized(r, 4, &size);
+		data = dat_block(r, 4, &size);
 		if (!data)
-			return damaged(dat, r, "options");
+			return dat_damaged(dat, r, "options");
 		if (id == OPTION_TRACECLOCK) {
-			take_clock(dat, data, size);
+			dat_take_clock(dat, data, size);
 		} else if (id == OPTION_BUFFER && size >= 8) {
 			struct reader option = reader_make(data, size, r->swap);
 
@@ -239,14 +50,14 @@ static int read_options_6(struct dat *dat, struct reader *r)
 }
 
 /* "options", "flyrecord" or "latency" (text, which holds no records). */
-static int read_data_6(struct dat *dat, struct reader *r, uint32_t cpus)
+static int read_data_6(struct dat_reading *dat, struct reader *r, uint32_t cpus)
 {
 	for (;;) {
 		const uint8_t *kind = reader_take(r, 10);
 		int status = 0;
 
 		if (!kind)
-			return damaged(dat, r, "kind of data");
+			return dat_damaged(dat, r, "kind of data");
 		if (memcmp(kind, "options  ", 10) == 0) {
 			status = read_options_6(dat, r);
 			if (status < 0)
@@ -258,34 +69,34 @@ static int read_data_6(struct dat *dat, struct reader *r, uint32_t cpus)
 				       "trace.dat: it holds text instead of records; import the "
 				       "output of trace-cmd report");
 		if (memcmp(kind, "flyrecord", 10) != 0)
-			return damaged(dat, r, "kind of data");
+			return dat_damaged(dat, r, "kind of data");
 		for (uint32_t cpu = 0; status == 0 && cpu < cpus; cpu++) {
 			uint64_t offset = reader_u64(r), size = reader_u64(r);
 
 			if (r->failed)
-				return damaged(dat, r, "table of CPUs");
-			status = add_extent(dat, cpu, false, offset, size);
+				return dat_damaged(dat, r, "table of CPUs");
+			status = dat_add_extent(dat, cpu, false, offset, size);
 		}
 		return status;
 	}
 }
 
-static int read_6(struct dat *dat, struct reader *r)
+static int read_6(struct dat_reading *dat, struct reader *r)
 {
 	size_t size;
 	uint32_t cpus;
-	int status = read_header_info(dat, r);
+	int status = dat_read_header_info(dat, r);
 
 	if (status == 0)
-		status = read_ftrace_formats(dat, r);
+		status = dat_read_ftrace_formats(dat, r);
 	if (status == 0)
-		status = read_event_formats(dat, r);
+		status = dat_read_event_formats(dat, r);
 	if (status == 0)
-		status = read_functions(dat, r);
-	if (status == 0 && !sized(r, 4, &size))
-		status = damaged(dat, r, "printk formats");
+		status = dat_read_functions(dat, r);
+	if (status == 0 && !dat_block(r, 4, &size))
+		status = dat_damaged(dat, r, "printk formats");
 	if (status == 0)
-		status = read_comms(dat, r);
+		status = dat_read_comms(dat, r);
 	if (status < 0)
 		return status;
 	cpus = reader_u32(r);
@@ -302,7 +113,7 @@ static int read_6(struct dat *dat, struct reader *r)
 
 /* --- version 7 ------------------------------------------------------------------------------- */
 
-static int inflate(const struct dat *dat, const uint8_t *data, size_t size, size_t plain,
+static int inflate(const struct dat_reading *dat, const uint8_t *data, size_t size, size_t plain,
 		   struct str *out)
 {
 	int r;
@@ -324,7 +135,7 @@ struct section {
 };
 
 /* A section's header and its contents, inflated into section->plain where compressed. */
-static int open_section(struct dat *dat, uint64_t offset, struct section *ret)
+static int open_section(struct dat_reading *dat, uint64_t offset, struct section *ret)
 {
 	struct reader r = dat->file;
 	uint64_t size;
@@ -338,7 +149,7 @@ static int open_section(struct dat *dat, uint64_t offset, struct section *ret)
 	reader_u32(&r); /* its description */
 	size = reader_u64(&r);
 	if (r.failed || size > reader_left(&r))
-		return damaged(dat, &r, "section");
+		return dat_damaged(dat, &r, "section");
 	if (!(ret->flags & 1)) {
 		data = reader_take(&r, (size_t)size);
 		ret->reader = reader_make(data, (size_t)size, r.swap);
@@ -348,16 +159,16 @@ static int open_section(struct dat *dat, uint64_t offset, struct section *ret)
 	plain = reader_u32(&r);
 	data = reader_take(&r, packed);
 	if (!data || plain > SECTION_MAX_BYTES)
-		return damaged(dat, &r, "compressed section");
+		return dat_damaged(dat, &r, "compressed section");
 	status = inflate(dat, data, packed, plain, &ret->plain);
 	if (status < 0)
-		return status == -ENOMEM ? status : damaged(dat, &r, "compressed section");
+		return status == -ENOMEM ? status : dat_damaged(dat, &r, "compressed section");
 	ret->reader = reader_make(ret->plain.data, ret->plain.len, r.swap);
 	return 0;
 }
 
 /* Where the pages of one instance lie. */
-static int read_buffer_option(struct dat *dat, struct reader *r)
+static int read_buffer_option(struct dat_reading *dat, struct reader *r)
 {
 	uint64_t offset = reader_u64(r);
 	struct reader head = dat->file;
@@ -374,38 +185,38 @@ static int read_buffer_option(struct dat *dat, struct reader *r)
 	reader_u16(&head);
 	flags = reader_u16(&head);
 	if (r->failed || head.failed)
-		return damaged(dat, r, "buffer");
-	take_clock(dat, (const uint8_t *)clock, strlen(clock));
+		return dat_damaged(dat, r, "buffer");
+	dat_take_clock(dat, (const uint8_t *)clock, strlen(clock));
 	for (uint32_t i = 0; status == 0 && i < cpus; i++) {
 		uint32_t cpu = reader_u32(r);
 		uint64_t at = reader_u64(r), size = reader_u64(r);
 
 		if (r->failed)
-			return damaged(dat, r, "buffer");
-		status = add_extent(dat, cpu, flags & 1, at, size);
+			return dat_damaged(dat, r, "buffer");
+		status = dat_add_extent(dat, cpu, flags & 1, at, size);
 	}
 	return status;
 }
 
 /* One section of options; *ret_next is where the next one stands, 0 none. */
-static int read_options_7(struct dat *dat, struct reader *r, uint64_t *ret_next)
+static int read_options_7(struct dat_reading *dat, struct reader *r, uint64_t *ret_next)
 {
 	*ret_next = 0;
 	while (reader_left(r) > 0) {
 		uint16_t id = reader_u16(r);
 		size_t size;
-		const uint8_t *data = sized(r, 4, &size);
+		const uint8_t *data = dat_block(r, 4, &size);
 		struct reader option = reader_make(data, data ? size : 0, r->swap);
 		int status = 0;
 
 		if (!data)
-			return damaged(dat, r, "options");
+			return dat_damaged(dat, r, "options");
 		if (id == OPTION_DONE) {
 			*ret_next = size >= 8 ? reader_u64(&option) : 0;
 			return 0;
 		}
 		if (id == OPTION_TRACECLOCK)
-			take_clock(dat, data, size);
+			dat_take_clock(dat, data, size);
 		else if (id == OPTION_BUFFER)
 			status = read_buffer_option(dat, &option);
 		else if (id < ARRAY_LEN(dat->sections) && size >= 8)
@@ -416,12 +227,12 @@ static int read_options_7(struct dat *dat, struct reader *r, uint64_t *ret_next)
 	return 0;
 }
 
-static int read_compression(struct dat *dat, struct reader *r)
+static int read_compression(struct dat_reading *dat, struct reader *r)
 {
 	const char *name = reader_cstr(r), *version = reader_cstr(r);
 
 	if (!name || !version)
-		return damaged(dat, r, "name of the compression");
+		return dat_damaged(dat, r, "name of the compression");
 	if (strcmp(name, "zstd") == 0)
 		dat->compression = COMPRESSION_ZSTD;
 	else if (strcmp(name, "zlib") == 0)
@@ -432,24 +243,24 @@ static int read_compression(struct dat *dat, struct reader *r)
 	return 0;
 }
 
-static int read_7(struct dat *dat, struct reader *r)
+static int read_7(struct dat_reading *dat, struct reader *r)
 {
 	static const struct {
-		enum option_id id;
-		int (*read)(struct dat *dat, struct reader *r);
+		enum dat_option_id id;
+		int (*read)(struct dat_reading *dat, struct reader *r);
 	} parts[] = {
-		{OPTION_HEADER_INFO, read_header_info},
-		{OPTION_FTRACE_EVENTS, read_ftrace_formats},
-		{OPTION_EVENT_FORMATS, read_event_formats},
-		{OPTION_KALLSYMS, read_functions},
-		{OPTION_CMDLINES, read_comms},
+		{OPTION_HEADER_INFO, dat_read_header_info},
+		{OPTION_FTRACE_EVENTS, dat_read_ftrace_formats},
+		{OPTION_EVENT_FORMATS, dat_read_event_formats},
+		{OPTION_KALLSYMS, dat_read_functions},
+		{OPTION_CMDLINES, dat_read_comms},
 	};
 	uint64_t next;
 	int status = read_compression(dat, r);
 
 	next = reader_u64(r);
 	if (status == 0 && r->failed)
-		status = damaged(dat, r, "place of the options");
+		status = dat_damaged(dat, r, "place of the options");
 	for (unsigned i = 0; status == 0 && next != 0; i++) {
 		struct section section = {.id = 0};
 
@@ -489,7 +300,7 @@ static int take_untimed(struct latency_sink *sink, const struct latency_record *
 }
 
 /* Whole pages; a shorter rest belongs to nobody. */
-static int decode_pages(struct dat *dat, unsigned cpu, const uint8_t *data, size_t size,
+static int decode_pages(struct dat_reading *dat, unsigned cpu, const uint8_t *data, size_t size,
 			struct latency_sink *sink, size_t *given)
 {
 	for (size_t at = 0; size - at >= dat->layout.page_size; at += dat->layout.page_size) {
@@ -503,8 +314,8 @@ static int decode_pages(struct dat *dat, unsigned cpu, const uint8_t *data, size
 	return 0;
 }
 
-static int decode_chunks(struct dat *dat, const struct extent *extent, struct latency_sink *sink,
-			 size_t *given)
+static int decode_chunks(struct dat_reading *dat, const struct dat_extent *extent,
+			 struct latency_sink *sink, size_t *given)
 {
 	/* The size does not count the number of chunks in front of them. */
 	size_t size = MIN((size_t)extent->size + 4, dat->file.size - (size_t)extent->offset);
@@ -530,7 +341,7 @@ static int decode_chunks(struct dat *dat, const struct extent *extent, struct la
 	return status;
 }
 
-static int decode_all(struct dat *dat, struct latency_sink *sink, size_t *given)
+static int decode_all(struct dat_reading *dat, struct latency_sink *sink, size_t *given)
 {
 	struct untimed untimed = {{take_untimed}, sink};
 	int r = 0;
@@ -538,7 +349,7 @@ static int decode_all(struct dat *dat, struct latency_sink *sink, size_t *given)
 	if (dat->no_times)
 		sink = &untimed.sink;
 	for (size_t i = 0; r == 0 && i < dat->extents.len; i++) {
-		const struct extent *extent = &dat->extents.data[i];
+		const struct dat_extent *extent = &dat->extents.data[i];
 
 		r = extent->compressed
 			    ? decode_chunks(dat, extent, sink, given)
@@ -550,7 +361,7 @@ static int decode_all(struct dat *dat, struct latency_sink *sink, size_t *given)
 
 /* --- the file -------------------------------------------------------------------------------- */
 
-static int read_file(struct dat *dat)
+static int read_file(struct dat_reading *dat)
 {
 	static const uint8_t magic[] = {0x17, 0x08, 0x44, 't', 'r', 'a', 'c', 'i', 'n', 'g'};
 	struct reader r = dat->file;
@@ -569,13 +380,13 @@ static int read_file(struct dat *dat)
 	reader_u8(&r);  /* bytes of a long */
 	reader_u32(&r); /* of a page; header_page tells it for the records */
 	if (r.failed)
-		return damaged(dat, &r, "header");
+		return dat_damaged(dat, &r, "header");
 	return *version == '6' ? read_6(dat, &r) : read_7(dat, &r);
 }
 
 int trace_dat_parse(const void *data, size_t size, struct latency_sink *sink, struct err *err)
 {
-	struct dat *dat = calloc(1, sizeof(*dat));
+	struct dat_reading *dat = calloc(1, sizeof(*dat));
 	size_t given = 0;
 	int r;
 

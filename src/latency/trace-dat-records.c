@@ -3,9 +3,7 @@
  * looks to trace-cmd and KernelShark as if those tracers had written it.
  *
  * The event formats are those of the kernel's tracers, with numbers of our own. Functions have only
- * names here, so each gets an address that the file's list of functions resolves again. Pages are
- * filled one per CPU at a time and kept in memory until the end: the rings they come from bound
- * them.
+ * names here, so each gets an address that the file's list of functions resolves again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,19 +20,13 @@
 #include "base/util.h"
 #include "base/vec.h"
 #include "latency/trace-dat-internal.h"
+#include "latency/trace-dat-pages.h"
 #include "latency/trace-dat.h"
 
-#define PAGE_BYTES   4096
-#define PAGE_HEADER  16
-#define PAGE_ROOM    (PAGE_BYTES - PAGE_HEADER - 8) /* 8 for a count of losses */
-#define DELTA_BITS   27
-#define RECORD_BYTES 2400
 #define FRAMES_MAX   256
 #define COMM_BYTES   16
 #define FUNCTIONS    UINT64_C(0xffffffff81000000) /* address of the first function */
 #define FLAG_HARDIRQ 0x08
-#define MISSED       (UINT64_C(1) << 31)
-#define MISSED_KNOWN (UINT64_C(1) << 30)
 
 enum {
 	ID_STACK = 4,
@@ -132,93 +124,18 @@ static const char header_event[] = "# compressed entry header\n"
 				   "\ttime_stamp : type == 31\n"
 				   "\tdata max type_len  == 28\n";
 
-/* --- pages ----------------------------------------------------------------------------------- */
-
-struct cpu_pages {
-	struct str done;
-	uint8_t page[PAGE_BYTES];
-	size_t used; /* behind the header; 0: not begun */
-	uint64_t first_ns, last_ns;
-	uint64_t commit_flags, lost; /* of the page that is filled */
-	uint64_t work;               /* function of the work begun last, and whose */
-	int work_pid;
-};
+/* --- what is collected ------------------------------------------------------------------------ */
 
 struct dat {
 	struct latency_sink sink;
-	VEC(struct cpu_pages *) cpus; /* by number, NULL: nothing yet */
+	VEC(struct dat_pages *) cpus; /* by number, NULL: nothing yet */
 	struct strtab functions;
 	struct strtab comms;
 	struct u64_map comm_of; /* pid to an id in comms */
 	VEC(int) pids;          /* in order of appearance */
 };
 
-/* One record that is being put together: the common part, then fields at fixed offsets. */
-struct raw {
-	uint8_t bytes[RECORD_BYTES];
-	size_t size;
-};
-
-static void finish_page(struct cpu_pages *cpu)
-{
-	uint64_t commit = cpu->used | cpu->commit_flags;
-
-	if (cpu->used == 0)
-		return;
-	memcpy(cpu->page, &cpu->first_ns, 8);
-	memcpy(cpu->page + 8, &commit, 8);
-	if (cpu->commit_flags & MISSED_KNOWN)
-		memcpy(cpu->page + PAGE_HEADER + cpu->used, &cpu->lost, 8);
-	str_append(&cpu->done, cpu->page, PAGE_BYTES);
-	memset(cpu->page, 0, PAGE_BYTES);
-	cpu->used = 0;
-	cpu->commit_flags = cpu->lost = 0;
-}
-
-static void word(struct cpu_pages *cpu, unsigned type, uint32_t delta)
-{
-	uint32_t value =
-		BYTE_ORDER == BIG_ENDIAN ? (uint32_t)type << DELTA_BITS | delta : delta << 5 | type;
-
-	memcpy(cpu->page + PAGE_HEADER + cpu->used, &value, 4);
-	cpu->used += 4;
-}
-
-static void number32(struct cpu_pages *cpu, uint32_t value)
-{
-	memcpy(cpu->page + PAGE_HEADER + cpu->used, &value, 4);
-	cpu->used += 4;
-}
-
-/* Time never goes back in a page: the clocks of records from several sources may, by a little. */
-static void put_record(struct cpu_pages *cpu, uint64_t time_ns, const struct raw *raw)
-{
-	size_t size = ALIGN_UP(raw->size, (size_t)4);
-	uint64_t delta;
-
-	time_ns = MAX(time_ns, cpu->last_ns);
-	if (cpu->used + 16 + size > PAGE_ROOM)
-		finish_page(cpu);
-	if (cpu->used == 0)
-		cpu->first_ns = cpu->last_ns = time_ns;
-	delta = time_ns - cpu->last_ns;
-	cpu->last_ns = time_ns;
-	if (delta >> DELTA_BITS) { /* time extension */
-		word(cpu, 30, delta & ((1u << DELTA_BITS) - 1));
-		number32(cpu, (uint32_t)(delta >> DELTA_BITS));
-		delta = 0;
-	}
-	if (size <= 28 * 4) {
-		word(cpu, (unsigned)size / 4, (uint32_t)delta);
-	} else {
-		word(cpu, 0, (uint32_t)delta);
-		number32(cpu, (uint32_t)size + 4);
-	}
-	memcpy(cpu->page + PAGE_HEADER + cpu->used, raw->bytes, size);
-	cpu->used += size;
-}
-
-static struct cpu_pages *pages_of(struct dat *dat, unsigned cpu)
+static struct dat_pages *pages_of(struct dat *dat, unsigned cpu)
 {
 	if (cpu >= CPUSET_MAX)
 		return NULL;
@@ -232,7 +149,7 @@ static struct cpu_pages *pages_of(struct dat *dat, unsigned cpu)
 
 /* --- fields ---------------------------------------------------------------------------------- */
 
-static void set(struct raw *raw, size_t offset, uint64_t value, size_t size)
+static void set(struct dat_record *raw, size_t offset, uint64_t value, size_t size)
 {
 	uint32_t v32 = (uint32_t)value;
 	uint16_t v16 = (uint16_t)value;
@@ -245,7 +162,7 @@ static void set(struct raw *raw, size_t offset, uint64_t value, size_t size)
 	raw->size = MAX(raw->size, offset + size);
 }
 
-static void begin(struct raw *raw, unsigned id, uint8_t flags, int pid)
+static void begin(struct dat_record *raw, unsigned id, uint8_t flags, int pid)
 {
 	memset(raw, 0, sizeof(*raw));
 	set(raw, 0, id, 2);
@@ -253,7 +170,7 @@ static void begin(struct raw *raw, unsigned id, uint8_t flags, int pid)
 	set(raw, 4, (uint32_t)MAX(pid, 0), 4);
 }
 
-static void set_comm(struct raw *raw, size_t offset, const char *comm)
+static void set_comm(struct dat_record *raw, size_t offset, const char *comm)
 {
 	size_t len = comm ? strnlen(comm, COMM_BYTES - 1) : 0;
 
@@ -298,13 +215,13 @@ static int learn(struct dat *dat, int pid, const char *comm)
 
 /* The function that a noise names, as an event of its own in front; a kworker's only where its work
  * does not stand there already. */
-static int put_function(struct dat *dat, struct cpu_pages *cpu, const struct latency_record *record,
+static int put_function(struct dat *dat, struct dat_pages *cpu, const struct latency_record *record,
 			bool timer)
 {
 	bool work = record->kind == LATENCY_WORK;
 	int pid = work || timer ? record->pid : record->noise.number;
 	uint64_t address = address_of(dat, work ? record->work.function : record->noise.function);
-	struct raw raw;
+	struct dat_record raw;
 
 	if (address == 0)
 		return -ENOMEM;
@@ -316,23 +233,23 @@ static int put_function(struct dat *dat, struct cpu_pages *cpu, const struct lat
 	}
 	begin(&raw, timer ? ID_HRTIMER : ID_WORK, timer ? FLAG_HARDIRQ : 0, pid);
 	set(&raw, timer ? 8 : 16, address, 8);
-	put_record(cpu, record->time_ns, &raw);
+	dat_pages_put(cpu, record->time_ns, &raw);
 	return 0;
 }
 
-static void set_span(struct raw *raw, int64_t start_ns, int64_t duration_ns)
+static void set_span(struct dat_record *raw, int64_t start_ns, int64_t duration_ns)
 {
 	set(raw, 8, (uint64_t)MAX(start_ns, 0), 8);
 	set(raw, 16, (uint64_t)MAX(duration_ns, 0), 8);
 }
 
-static int put_noise(struct dat *dat, struct cpu_pages *cpu, const struct latency_record *record)
+static int put_noise(struct dat *dat, struct dat_pages *cpu, const struct latency_record *record)
 {
 	static const unsigned ids[NOISE_CLASSES] = {ID_GAP, ID_NMI, ID_IRQ, ID_SOFTIRQ, ID_THREAD};
 	const char *name = record->noise.name ? record->noise.name : "unknown";
 	size_t len = MIN(strlen(name), (size_t)63) + 1;
 	enum noise_class class = record->noise.class;
-	struct raw raw;
+	struct dat_record raw;
 	int r = 0;
 
 	if (record->noise.function && (class == NOISE_IRQ || class == NOISE_THREAD))
@@ -362,14 +279,14 @@ static int put_noise(struct dat *dat, struct cpu_pages *cpu, const struct latenc
 	default:
 		break;
 	}
-	put_record(cpu, record->time_ns, &raw);
+	dat_pages_put(cpu, record->time_ns, &raw);
 	return r;
 }
 
-static int put_stack(struct dat *dat, struct cpu_pages *cpu, const struct latency_record *record)
+static int put_stack(struct dat *dat, struct dat_pages *cpu, const struct latency_record *record)
 {
 	unsigned count = MIN(record->stack.count, (unsigned)FRAMES_MAX);
-	struct raw raw;
+	struct dat_record raw;
 
 	begin(&raw, ID_STACK, 0, record->pid);
 	set(&raw, 8, count, 4);
@@ -382,13 +299,13 @@ static int put_stack(struct dat *dat, struct cpu_pages *cpu, const struct latenc
 			return -ENOMEM;
 		set(&raw, 16 + 8 * (size_t)i, address, 8);
 	}
-	put_record(cpu, record->time_ns, &raw);
+	dat_pages_put(cpu, record->time_ns, &raw);
 	return 0;
 }
 
-static int put_switch(struct dat *dat, struct cpu_pages *cpu, const struct latency_record *record)
+static int put_switch(struct dat *dat, struct dat_pages *cpu, const struct latency_record *record)
 {
-	struct raw raw;
+	struct dat_record raw;
 
 	begin(&raw, ID_SWITCH, 0, record->pid);
 	set_comm(&raw, 8, record->comm);
@@ -396,13 +313,13 @@ static int put_switch(struct dat *dat, struct cpu_pages *cpu, const struct laten
 	set_comm(&raw, 40, record->switched.next_comm);
 	set(&raw, 56, (uint32_t)record->switched.next_pid, 4);
 	set(&raw, 60, (uint32_t)record->switched.next_prio, 4);
-	put_record(cpu, record->time_ns, &raw);
+	dat_pages_put(cpu, record->time_ns, &raw);
 	return learn(dat, record->switched.next_pid, record->switched.next_comm);
 }
 
-static int put_text(struct cpu_pages *cpu, const struct latency_record *record)
+static int put_text(struct dat_pages *cpu, const struct latency_record *record)
 {
-	struct raw raw;
+	struct dat_record raw;
 	int len;
 
 	begin(&raw, ID_PRINT, 0, record->pid);
@@ -412,13 +329,13 @@ static int put_text(struct cpu_pages *cpu, const struct latency_record *record)
 		      : snprintf((char *)raw.bytes + 16, 64, "steal: %" PRIu64 " ns\n",
 				 record->steal.duration_ns);
 	raw.size = 16 + (size_t)len + 1;
-	put_record(cpu, record->time_ns, &raw);
+	dat_pages_put(cpu, record->time_ns, &raw);
 	return 0;
 }
 
-static void put_period(struct cpu_pages *cpu, const struct latency_record *record)
+static void put_period(struct dat_pages *cpu, const struct latency_record *record)
 {
-	struct raw raw;
+	struct dat_record raw;
 
 	begin(&raw, ID_OSNOISE, 0, record->pid);
 	set(&raw, 8, record->period.noise_ns / NSEC_PER_USEC, 8);
@@ -426,14 +343,14 @@ static void put_period(struct cpu_pages *cpu, const struct latency_record *recor
 	set(&raw, 24, record->period.max_single_ns / NSEC_PER_USEC, 8);
 	for (size_t class = 0; class < NOISE_CLASSES; class ++)
 		set(&raw, 32 + 4 * class, record->period.count[class], 4);
-	put_record(cpu, record->time_ns, &raw);
+	dat_pages_put(cpu, record->time_ns, &raw);
 }
 
 static int take(struct latency_sink *sink, const struct latency_record *record)
 {
 	struct dat *dat = (struct dat *)sink;
-	struct cpu_pages *cpu = pages_of(dat, record->cpu);
-	struct raw raw;
+	struct dat_pages *cpu = pages_of(dat, record->cpu);
+	struct dat_record raw;
 	int r;
 
 	if (!cpu)
@@ -447,7 +364,7 @@ static int take(struct latency_sink *sink, const struct latency_record *record)
 		set(&raw, 8, record->sample.seq, 4);
 		set(&raw, 12, record->sample.context, 4);
 		set(&raw, 16, (uint64_t)record->sample.latency_ns, 8);
-		put_record(cpu, record->time_ns, &raw);
+		dat_pages_put(cpu, record->time_ns, &raw);
 		break;
 	case LATENCY_NOISE:
 		r = put_noise(dat, cpu, record);
@@ -456,7 +373,7 @@ static int take(struct latency_sink *sink, const struct latency_record *record)
 		begin(&raw, ID_GAP, 0, record->pid);
 		set_span(&raw, record->gap.start_ns, (int64_t)record->gap.duration_ns);
 		set(&raw, 24, record->gap.interferences, 8);
-		put_record(cpu, record->time_ns, &raw);
+		dat_pages_put(cpu, record->time_ns, &raw);
 		break;
 	case LATENCY_PERIOD:
 		put_period(cpu, record);
@@ -475,8 +392,8 @@ static int take(struct latency_sink *sink, const struct latency_record *record)
 		r = put_text(cpu, record);
 		break;
 	case LATENCY_LOST:
-		finish_page(cpu);
-		cpu->commit_flags = MISSED | (record->lost.events ? MISSED_KNOWN : 0);
+		dat_pages_finish(cpu);
+		cpu->commit_flags = DAT_MISSED | (record->lost.events ? DAT_MISSED_KNOWN : 0);
 		cpu->lost = record->lost.events;
 		break;
 	case LATENCY_HWLAT:
@@ -550,7 +467,7 @@ static void put_head(struct dat *dat, const char *clock, struct str *out)
 	size_t table;
 	uint64_t at;
 
-	dat_start(out, PAGE_BYTES);
+	dat_start(out, DAT_PAGE_BYTES);
 	str_append(out, "header_page", 12);
 	dat_sized(out, page_format, sizeof(page_format) - 1, 8);
 	str_append(out, "header_event", 13);
@@ -567,7 +484,7 @@ static void put_head(struct dat *dat, const char *clock, struct str *out)
 	dat_option(out, DAT_CPUCOUNT, text.data, text.len);
 	dat_number(out, DAT_DONE, 2);
 	table = dat_reserve_table(out, cpus);
-	at = ALIGN_UP(out->len, (size_t)PAGE_BYTES);
+	at = ALIGN_UP(out->len, (size_t)DAT_PAGE_BYTES);
 	str_clear(&text);
 	for (unsigned cpu = 0; cpu < cpus; cpu++) {
 		size_t size = dat->cpus.data[cpu] ? dat->cpus.data[cpu]->done.len : 0;
@@ -578,7 +495,7 @@ static void put_head(struct dat *dat, const char *clock, struct str *out)
 	}
 	if (str_status(&text) == 0 && str_status(out) == 0 && text.len)
 		memcpy(out->data + table, text.data, text.len);
-	while (out->len % PAGE_BYTES && str_status(out) == 0)
+	while (out->len % DAT_PAGE_BYTES && str_status(out) == 0)
 		str_putc(out, '\0');
 	str_fini(&text);
 }
@@ -590,14 +507,14 @@ static int write_file(struct dat *dat, const char *clock, const char *path)
 
 	for (size_t cpu = 0; cpu < dat->cpus.len; cpu++)
 		if (dat->cpus.data[cpu])
-			finish_page(dat->cpus.data[cpu]);
+			dat_pages_finish(dat->cpus.data[cpu]);
 	put_head(dat, clock, &head);
 	r = str_status(&head);
 	fd = r < 0 ? -1 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	if (r == 0)
 		r = fd < 0 ? -errno : fd_write_all(fd, head.data, head.len);
 	for (size_t cpu = 0; r == 0 && cpu < dat->cpus.len; cpu++) {
-		struct cpu_pages *pages = dat->cpus.data[cpu];
+		struct dat_pages *pages = dat->cpus.data[cpu];
 
 		r = pages ? str_status(&pages->done) : 0;
 		if (r == 0 && pages && pages->done.len)
