@@ -117,10 +117,10 @@ static void over_cycles(const struct cyclic_thread *threads, unsigned count, str
 	}
 }
 
-/* Values of one thread in the histogram's buckets [from, to). */
+/* Values of one thread beyond the rows in the buckets [from, to). */
 static uint64_t values_in(const struct cyclic_thread *t, unsigned from, unsigned to)
 {
-	const struct histogram *h = &t->latency.values;
+	const struct histogram *h = &t->beyond;
 	uint64_t n = 0;
 
 	for (unsigned b = from; b < MIN(to, h->bucket_count); b++)
@@ -136,7 +136,7 @@ static void over_values(const struct cyclic_cli *cli, const struct cyclic_thread
 
 	for (unsigned i = 0; i < count; i++)
 		if (threads[i].over)
-			last = MAX(last, histogram_bucket_of(threads[i].latency.values.max) + 1);
+			last = MAX(last, histogram_bucket_of(threads[i].beyond.max) + 1);
 	if (last)
 		str_puts(out, "# Values beyond the histogram (us, count of each thread):\n");
 	for (unsigned b = histogram_bucket_of(cli->rows * NSEC_PER_USEC); b < last; b = next) {

@@ -14,6 +14,7 @@
 #include "cmd/command.h"
 #include "cmd/option.h"
 #include "latency/journal.h"
+#include "latency/reader-watch.h"
 #include "latency/run-file.h"
 #include "latency/sampler.h"
 
@@ -301,7 +302,7 @@ static void show(const struct cyclic_cli *cli, const struct cyclic *cyclic, bool
 }
 
 static int measure(const struct cyclic_cli *cli, struct cyclic *cyclic, struct latency_run *run,
-		   const sigset_t *signals, bool *ret_shown)
+		   const sigset_t *signals, struct reader_watch *watch, bool *ret_shown)
 {
 	bool live = !cli->quiet && !(cli->json && !cli->json_file) && isatty(STDOUT_FILENO) == 1;
 	const struct timespec now = {0};
@@ -321,7 +322,9 @@ static int measure(const struct cyclic_cli *cli, struct cyclic *cyclic, struct l
 			wait = (unsigned)MIN(wait, (cli->duration_ns - past) / NSEC_PER_MSEC + 1);
 		if (sigtimedwait(signals, NULL, &now) > 0)
 			break;
+		reader_watch_alive(watch, true);
 		r = cyclic_poll(cyclic, wait, run, &ended);
+		reader_watch_alive(watch, false);
 		if (live &&
 		    (!cli->on_new_max || worst_of(cyclic_threads(cyclic), cli->threads) > worst)) {
 			worst = worst_of(cyclic_threads(cyclic), cli->threads);
@@ -428,10 +431,11 @@ static int run_threads(const struct command *self, struct cyclic_cli *cli, const
 		.rows = (unsigned)cli->rows,
 		.smi = cli->smi,
 	};
-	struct cyclic *cyclic;
+	struct reader_watch *watch;
+	struct cyclic *cyclic = NULL;
 	struct err err = {0};
 	sigset_t signals;
-	bool shown;
+	bool shown = false;
 	int r;
 
 	sigemptyset(&signals);
@@ -439,11 +443,12 @@ static int run_threads(const struct command *self, struct cyclic_cli *cli, const
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGHUP);
 	sigprocmask(SIG_BLOCK, &signals, NULL); /* in the threads too: they only look at a flag */
+	watch = reader_watch_new();
 	r = cyclic_start(&options, run, &cyclic, &err);
-	if (r < 0)
-		return cmd_fail(self, r, &err);
-	r = measure(cli, cyclic, run, &signals, &shown);
-	r = r < 0 ? cmd_fail(self, r, NULL) : finish(self, cli, cyclic, run, shown);
+	if (r == 0)
+		r = measure(cli, cyclic, run, &signals, watch, &shown);
+	reader_watch_free(watch);
+	r = r < 0 ? cmd_fail(self, r, &err) : finish(self, cli, cyclic, run, shown);
 	cyclic_free(cyclic);
 	return r;
 }

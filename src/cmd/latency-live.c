@@ -169,8 +169,11 @@ static int loop(struct live *live, struct err *err)
 {
 	for (;;) {
 		uint64_t now_ns;
-		int r = live->ops->poll(live->engine, POLL_MS, &live->sink, err);
+		int r;
 
+		reader_watch_alive(live->watch, true);
+		r = live->ops->poll(live->engine, POLL_MS, &live->sink, err);
+		reader_watch_alive(live->watch, false);
 		if (r == -ECANCELED) {
 			r = reached(live, err);
 			if (r <= 0)
@@ -186,11 +189,25 @@ static int loop(struct live *live, struct err *err)
 	}
 }
 
+static int tell_help(struct live *live)
+{
+	unsigned helped = reader_watch_helped(live->watch);
+
+	if (!helped)
+		return 0;
+	return latency_run_warn(
+		&live->run,
+		"the threads that measure left the one that reads no CPU: %u times it "
+		"got a real-time priority, and was in their way; a longer period (-p) "
+		"or house-keeping CPUs (-H) help",
+		helped);
+}
+
 static int finish(struct live *live, struct err *err)
 {
 	struct latency_cli *cli = live->cli;
 	bool ignored;
-	int r = 0;
+	int r = tell_help(live);
 
 	live->run.duration_ns = clock_monotonic_ns() - live->begin_ns;
 	if (cli->mode == MODE_TRACE && !live->hit && !has_trace_action(&cli->on_end))

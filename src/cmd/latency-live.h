@@ -6,6 +6,7 @@
 #include "cmd/latency-run.h"
 #include "latency/analysis.h"
 #include "latency/journal.h"
+#include "latency/reader-watch.h"
 #include "latency/trace-flight.h"
 
 struct live {
@@ -14,6 +15,7 @@ struct live {
 	struct latency_options options;
 	const struct latency_engine_ops *ops;
 	struct latency_engine *engine;
+	struct reader_watch *watch; /* NULL: real-time priorities are not permitted */
 	struct latency_run run;
 	struct latency_analysis *analysis;
 	struct latency_view view;

@@ -324,6 +324,7 @@ static int begin(struct live *live, struct err *err)
 	warn_of_starvation(live);
 	if (cpuset_count(&live->cli->housekeeping) > 0)
 		r = move_aside(&live->cli->housekeeping, err);
+	live->watch = reader_watch_new();
 	if (r == 0)
 		r = set_knobs(live, err);
 	if (r == 0)
@@ -398,6 +399,7 @@ int latency_live_trace(void *arg, const char *file, struct err *err)
 void latency_live_fini(struct live *live)
 {
 	latency_live_stop_engine(live);
+	reader_watch_free(live->watch);
 	if (live->flight)
 		trace_flight_close(live->flight);
 	trace_flight_free(live->flight);

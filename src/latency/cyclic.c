@@ -186,7 +186,8 @@ static int take(struct cyclic *c, unsigned i, const struct lat_record *from,
 		t->rows[us]++;
 	} else if (t->rows) {
 		t->over++;
-		if (t->over_cycles.len < CYCLIC_OVER_CYCLES)
+		r = histogram_add(&t->beyond, (uint64_t)from->value);
+		if (r >= 0 && t->over_cycles.len < CYCLIC_OVER_CYCLES)
 			r = vec_push(&t->over_cycles, from->extra - 1);
 	}
 	return r < 0 ? r : latency_run_take(run, &to);
@@ -232,7 +233,9 @@ int cyclic_stop(struct cyclic *c, struct latency_run *run)
 	uint64_t skipped;
 	int r;
 
-	samplers_stop(c->samplers);
+	if (!samplers_stop(c->samplers))
+		latency_run_warn(run, "a thread did not end: something of a higher priority does "
+				      "not let go of its CPU");
 	r = drain(c, true, run);
 	skipped = samplers_skipped(c->samplers);
 	if (skipped)
@@ -268,10 +271,12 @@ void cyclic_free(struct cyclic *c)
 {
 	if (!c)
 		return;
-	samplers_free(c->samplers);
+	if (!samplers_free(c->samplers))
+		return;
 	for (unsigned i = 0; c->threads && i < c->options.threads; i++) {
 		latency_series_fini(&c->threads[i].latency);
 		free(c->threads[i].rows);
+		histogram_fini(&c->threads[i].beyond);
 		vec_fini(&c->threads[i].over_cycles);
 	}
 	free(c->threads);

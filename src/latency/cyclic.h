@@ -34,6 +34,7 @@ struct cyclic_thread {
 	struct latency_series latency;
 	uint64_t *rows;            /* of whole microseconds */
 	uint64_t over;             /* values beyond the rows */
+	struct histogram beyond;   /* the same, with their values */
 	VEC(uint64_t) over_cycles; /* their cycles, at most CYCLIC_OVER_CYCLES */
 	int64_t smi;               /* since the start, LATENCY_UNKNOWN_NS unknown */
 };

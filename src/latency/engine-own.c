@@ -321,7 +321,9 @@ int own_stop(struct latency_engine *engine, struct latency_sink *sink, struct la
 	uint64_t skipped;
 	int r;
 
-	samplers_stop(engine->samplers);
+	if (!samplers_stop(engine->samplers))
+		latency_run_warn(run, "a measuring thread did not end: something of a higher "
+				      "priority does not let go of its CPU");
 	__atomic_store_n(engine->frozen, 1, __ATOMIC_RELEASE);
 	if (engine->bpf) {
 		report_misses(engine, run);
@@ -346,7 +348,8 @@ void own_free(struct latency_engine *engine)
 {
 	if (!engine)
 		return;
-	samplers_free(engine->samplers);
+	if (!samplers_free(engine->samplers))
+		return;
 	bpf_latency_free(engine->bpf);
 	kernel_names_fini(&engine->kernel);
 	irq_names_fini(&engine->irqs);

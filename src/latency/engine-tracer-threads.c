@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/util.h"
 #include "host/host.h"
@@ -31,6 +32,8 @@
 
 #define USER_PRIORITY 95 /* SCHED_FIFO, as the kernel's own timerlat threads have */
 #define THREAD_STACK  (64 * 1024)
+#define END_STEP_NS   NSEC_PER_MSEC
+#define END_STEPS     5000
 
 /* The kernel's struct sched_attr, first version. */
 struct scheduling {
@@ -305,7 +308,13 @@ void tracer_kill_threads(struct latency_engine *engine)
 	if (engine->workload <= 0)
 		return;
 	kill(engine->workload, SIGKILL);
-	while (waitpid(engine->workload, NULL, 0) < 0 && errno == EINTR)
-		;
+	/* killed threads need their CPU once more, which may never be */
+	for (unsigned i = 0; i < END_STEPS; i++) {
+		pid_t ended = waitpid(engine->workload, NULL, WNOHANG);
+
+		if (ended != 0 && !(ended < 0 && errno == EINTR))
+			break;
+		nanosleep(&(struct timespec){.tv_nsec = END_STEP_NS}, NULL);
+	}
 	engine->workload = 0;
 }

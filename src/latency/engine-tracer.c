@@ -25,8 +25,8 @@
 #include "host/host.h"
 #include "latency/engine-tracer-internal.h"
 
-#define PAGES_PER_TURN 1024 /* of one CPU: a flood must not keep poll() from returning */
-#define POLL_STEP_MS   100  /* so often a stop is looked for */
+#define PAGES_PER_LOOK 16  /* of one CPU: the clock is looked at so often */
+#define POLL_STEP_MS   100 /* so often a stop is looked for; a flood keeps poll() no longer */
 
 /* --- probe ----------------------------------------------------------------------------------- */
 
@@ -132,14 +132,20 @@ static int open_pipes(struct latency_engine *engine, struct err *err)
 	return 0;
 }
 
-static int drain_cpu(struct latency_engine *engine, const struct tracer_pipe *pipe,
+/* Until nothing is left or the time is over: where decoding takes longer than the kernel needs to
+ * write, there is always something left. */
+static int drain_cpu(struct latency_engine *engine, const struct tracer_pipe *pipe, uint64_t end,
 		     struct latency_sink *sink, struct err *err)
 {
 	int given = 0;
 
-	for (unsigned pages = 0; pages < PAGES_PER_TURN; pages++) {
-		ssize_t n = read(pipe->fd, engine->page, engine->layout.page_size);
+	for (unsigned pages = 0;; pages++) {
+		ssize_t n;
 		int r;
+
+		if (pages % PAGES_PER_LOOK == PAGES_PER_LOOK - 1 && clock_monotonic_ns() >= end)
+			return given;
+		n = read(pipe->fd, engine->page, engine->layout.page_size);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -154,7 +160,6 @@ static int drain_cpu(struct latency_engine *engine, const struct tracer_pipe *pi
 			return r;
 		given += r;
 	}
-	return given;
 }
 
 /* Sees the records go by: the kernel's message of a stop may be missing. */
@@ -176,13 +181,17 @@ static int watch(struct latency_sink *sink, const struct latency_record *record)
 	return watching->to->take(watching->to, record);
 }
 
-static int drain(struct latency_engine *engine, struct latency_sink *sink, struct err *err)
+/* all: however long it takes; for recorders that are switched off. */
+static int drain(struct latency_engine *engine, bool all, struct latency_sink *sink,
+		 struct err *err)
 {
 	struct tracer_sink watching = {{watch}, engine, sink};
 	int given = 0;
 
 	for (unsigned i = 0; i < engine->pipe_count; i++) {
-		int r = drain_cpu(engine, &engine->pipes[i], &watching.sink, err);
+		uint64_t share = POLL_STEP_MS * NSEC_PER_MSEC / engine->pipe_count;
+		uint64_t end = all ? UINT64_MAX : clock_monotonic_ns() + share;
+		int r = drain_cpu(engine, &engine->pipes[i], end, &watching.sink, err);
 
 		if (r < 0)
 			return r;
@@ -221,7 +230,7 @@ static int poll_records(struct latency_engine *engine, int timeout_ms, struct la
 			left_ms = 0; /* a signal wants the caller's attention */
 		on = trace_instance_on(&engine->instance);
 		do {
-			r = drain(engine, sink, err);
+			r = drain(engine, !on, sink, err);
 			given += MAX(r, 0);
 		} while (r > 0 && !on);
 		if (r < 0)
@@ -401,7 +410,7 @@ static int stop(struct latency_engine *engine, struct latency_sink *sink, struct
 		r = tracefs_write(&engine->instance.at, "0", err, "tracing_on");
 	if (engine->flight)
 		trace_flight_freeze(engine->flight);
-	while (r >= 0 && (r = drain(engine, sink, err)) > 0)
+	while (r >= 0 && (r = drain(engine, true, sink, err)) > 0)
 		;
 	for (unsigned i = 0; i < engine->pipe_count; i++)
 		run->ring_drops += dropped(engine, engine->pipes[i].cpu);

@@ -30,7 +30,7 @@ struct samplers {
 	struct sampler *threads;
 	int *tids;
 	int gate, stop;
-	uint64_t base_ns;
+	uint64_t base_ns, longest_ns; /* sleep */
 	bool locked;
 };
 

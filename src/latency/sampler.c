@@ -17,7 +17,9 @@
 
 #define STACK_BYTES   (128 << 10)
 #define STACK_PREPARE (64 << 10)
-#define GATE_NS       NSEC_PER_MSEC
+#define GATE_NS       (2 * NSEC_PER_MSEC)
+#define READY_S       10 /* a thread that had no CPU for so long gets none */
+#define END_S         5
 
 /* --- setting up ------------------------------------------------------------------------------ */
 
@@ -170,12 +172,19 @@ static int start_threads(struct samplers *group, struct err *err)
 static int wait_ready(struct samplers *group, struct err *err)
 {
 	const struct timespec step = {.tv_nsec = GATE_NS};
+	uint64_t end = clock_monotonic_ns() + READY_S * NSEC_PER_SEC;
 
 	for (unsigned i = 0; i < group->started; i++) {
 		struct sampler *t = &group->threads[i];
 
-		while (!__atomic_load_n(&t->ready, __ATOMIC_ACQUIRE))
+		while (!__atomic_load_n(&t->ready, __ATOMIC_ACQUIRE)) {
+			if (clock_monotonic_ns() >= end)
+				return err_set(err, -ETIMEDOUT,
+					       "CPU %u: a thread got no CPU for %d s: something "
+					       "of a higher priority does not let go of it",
+					       t->cpu, READY_S);
 			nanosleep(&step, NULL);
+		}
 		if (t->code < 0)
 			return err_set(err, t->code, "%s", err_text(&t->why, t->code));
 		group->tids[i] = t->tid;
@@ -201,6 +210,9 @@ int samplers_new(const struct sampler_options *options, struct samplers **ret, b
 		cpu = options->cpus ? (unsigned)cpuset_next(options->cpus, cpu)
 				    : options->thread_cpus[i];
 		group->threads[i] = (struct sampler){.cpu = cpu, .index = i, .group = group};
+		group->longest_ns =
+			MAX(group->longest_ns,
+			    options->intervals_ns ? options->intervals_ns[i] : options->period_ns);
 	}
 	r = start_threads(group, err);
 	if (r == 0)
@@ -249,16 +261,49 @@ bool samplers_done(const struct samplers *samplers)
 	return true;
 }
 
-void samplers_stop(struct samplers *samplers)
+static bool join_until(struct samplers *samplers, uint64_t end_ns)
+{
+	const struct timespec end = {
+		.tv_sec = (time_t)(end_ns / NSEC_PER_SEC),
+		.tv_nsec = (long)(end_ns % NSEC_PER_SEC),
+	};
+
+	while (samplers->started) {
+		pthread_t last = samplers->threads[samplers->started - 1].thread;
+
+		if (pthread_clockjoin_np(last, NULL, CLOCK_MONOTONIC, &end) == ETIMEDOUT)
+			return false;
+		samplers->started--;
+	}
+	return true;
+}
+
+/* Threads whose CPU is taken by others may end on one that is not. */
+static void unpin_all(struct samplers *samplers)
+{
+	size_t bytes = CPU_ALLOC_SIZE(CPUSET_MAX);
+	cpu_set_t *set = CPU_ALLOC(CPUSET_MAX);
+
+	if (set && sched_getaffinity(0, bytes, set) == 0)
+		for (unsigned i = 0; i < samplers->started; i++)
+			if (samplers->threads[i].tid)
+				sched_setaffinity(samplers->threads[i].tid, bytes, set);
+	if (set)
+		CPU_FREE(set);
+}
+
+bool samplers_stop(struct samplers *samplers)
 {
 	int waits = GATE_WAIT;
+	uint64_t grace = END_S * NSEC_PER_SEC;
 
 	__atomic_store_n(&samplers->stop, 1, __ATOMIC_RELEASE);
 	__atomic_compare_exchange_n(&samplers->gate, &waits, GATE_END, false, __ATOMIC_ACQ_REL,
 				    __ATOMIC_ACQUIRE);
-	for (unsigned i = 0; i < samplers->started; i++)
-		pthread_join(samplers->threads[i].thread, NULL);
-	samplers->started = 0;
+	if (join_until(samplers, clock_monotonic_ns() + samplers->longest_ns + grace))
+		return true;
+	unpin_all(samplers);
+	return join_until(samplers, clock_monotonic_ns() + grace);
 }
 
 uint64_t samplers_skipped(const struct samplers *samplers)
@@ -275,14 +320,16 @@ uint64_t samplers_cycles(const struct samplers *samplers, unsigned i)
 	return __atomic_load_n(&samplers->threads[i].cycles, __ATOMIC_RELAXED);
 }
 
-void samplers_free(struct samplers *samplers)
+bool samplers_free(struct samplers *samplers)
 {
 	if (!samplers)
-		return;
-	samplers_stop(samplers);
+		return true;
+	if (!samplers_stop(samplers))
+		return false; /* left to the threads, which may still want it */
 	if (samplers->locked)
 		munlockall();
 	free(samplers->threads);
 	free(samplers->tids);
 	free(samplers);
+	return true;
 }

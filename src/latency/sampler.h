@@ -4,7 +4,7 @@
  *
  * A thread's loop takes no lock and allocates nothing; its records go into the CPU's ring. All
  * begin together, at one base time, so that the phase between CPUs is known. A thread that waits to
- * begin sleeps a millisecond at a time, which shows it to the BPF programs.
+ * begin sleeps two milliseconds at a time, which shows it to the BPF programs.
  */
 #pragma once
 
@@ -65,12 +65,13 @@ const int *samplers_tids(const struct samplers *samplers);
 void samplers_go(struct samplers *samplers, const struct sampler_cpu *cpus);
 /* All have done their loops. */
 bool samplers_done(const struct samplers *samplers);
-/* Ends them, within a period. */
-void samplers_stop(struct samplers *samplers);
+/* Ends them, within a period. false: one got no CPU for seconds, and lives. */
+bool samplers_stop(struct samplers *samplers);
 /* Wake-ups that were left out because the one before came later than they were due. */
 uint64_t samplers_skipped(const struct samplers *samplers);
 uint64_t samplers_cycles(const struct samplers *samplers, unsigned i);
-void samplers_free(struct samplers *samplers);
+/* false: a thread lives; nothing that it was given may be freed. */
+bool samplers_free(struct samplers *samplers);
 
 /* "fifo", "rr", "other", "batch", "idle", "deadline"; "unknown". */
 const char *policy_name(int policy);

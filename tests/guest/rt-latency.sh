@@ -125,6 +125,20 @@ else
 	not_ok "engine B agrees with engine K" "$(cat messages)" "$(grep '^all' k1 b k2)"
 fi
 
+# --- loops without pause on all CPUs, of a real-time priority, which nothing throttles: nobody else gets a CPU
+throttled=$(cat /proc/sys/kernel/sched_rt_runtime_us)
+echo -1 >/proc/sys/kernel/sched_rt_runtime_us
+for engine in K B; do
+	"$CULPRIT" osnoise top --engine $engine -P f:50 -p 1s -r 1s -q -d 1s >out 2>messages
+	status=$?
+	if { [ $status -eq 0 ] || [ $status -eq 3 ]; } && tr -s '\n ' ' ' <out | grep -q 'left the one that reads no CPU'; then
+		ok "engine $engine ends although its threads leave no CPU to anybody"
+	else
+		not_ok "engine $engine ends although its threads leave no CPU to anybody" "status $status" "$(cat messages)" "$(tail -n 20 out)"
+	fi
+done
+echo "$throttled" >/proc/sys/kernel/sched_rt_runtime_us
+
 # --- kill -9 in the middle, each start repairing what the one before left
 # begun PID: its tracer runs
 begun() {
