@@ -42,6 +42,17 @@ struct name_cache {
 	struct strtab strings;
 };
 
+/* Each frame is of one address: a small file cannot ask for many frames again and again. */
+static bool frames_in_order(const struct name_table *table)
+{
+	uint32_t addresses = table->header->addresses;
+
+	for (uint32_t i = 0; i < addresses; i++)
+		if (table->first[i] > table->first[i + 1])
+			return false;
+	return table->first[addresses] <= table->header->frames;
+}
+
 bool name_table_parse(const void *data, size_t size, struct name_table *ret)
 {
 	const struct name_cache_header *h = data;
@@ -62,7 +73,7 @@ bool name_table_parse(const void *data, size_t size, struct name_table *ret)
 	table.first = (const void *)(table.addresses + h->addresses);
 	table.frames = (const void *)(table.first + h->addresses + 1);
 	table.texts = (const void *)(table.frames + h->frames);
-	if (table.texts[h->texts - 1] != '\0')
+	if (table.texts[h->texts - 1] != '\0' || !frames_in_order(&table))
 		return false;
 	*ret = table;
 	return true;
@@ -99,8 +110,6 @@ int name_table_find(const struct name_table *table, uint64_t address, struct inl
 		return -ENOENT;
 	first = table->first[at - 1];
 	end = table->first[at];
-	if (first > end || end > table->header->frames)
-		return -ENOENT;
 	for (uint32_t i = first; i < end && max > 0; i++)
 		/* When there are more than fit, the outermost keeps its place. */
 		frames[MIN(i - first, max - 1)] = table_frame(table, i);

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/hash.h"
+#include "base/util.h"
 #include "harness/tap.h"
 #include "symbols/name-cache-internal.h"
 
@@ -153,6 +155,40 @@ TEST(damage_is_ignored_and_mended)
 	keep(0x4000, "again");
 	EXPECT_STR(kept(0x4000, 0), "again");
 	EXPECT_STR(kept(0x1000, 0), "");
+}
+
+/* Frames that belong to several addresses would be kept once for each of them. */
+TEST(frames_in_disorder_are_damage)
+{
+	struct {
+		struct name_cache_header header;
+		uint64_t addresses[2];
+		uint32_t first[3];
+		struct name_cache_frame frames[2];
+		char texts[4]; /* all of it without padding */
+	} __attribute__((packed, aligned(8))) bytes = {
+		.header = {.magic = NAME_CACHE_MAGIC,
+			   .version = NAME_CACHE_VERSION,
+			   .addresses = 2,
+			   .frames = 2,
+			   .texts = sizeof(bytes.texts)},
+		.addresses = {16, 32},
+		.first = {0, 1, 2},
+		.texts = "",
+	};
+	static const uint32_t orders[][4] = {{0, 1, 2, true},
+					     {0, 0, 2, true},
+					     {0, 2, 1, false},
+					     {1, 0, 2, false},
+					     {0, 1, 3, false}};
+	const size_t from = offsetof(struct name_cache_header, version);
+	struct name_table table;
+
+	for (size_t i = 0; i < ARRAY_LEN(orders); i++) {
+		memcpy(bytes.first, orders[i], sizeof(bytes.first));
+		bytes.header.checksum = hash_bytes((char *)&bytes + from, sizeof(bytes) - from);
+		EXPECT_INT(name_table_parse(&bytes, sizeof(bytes), &table), orders[i][3]);
+	}
 }
 
 TEST(another_debug_file_has_other_answers)
