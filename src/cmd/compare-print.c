@@ -1,4 +1,4 @@
-/* What a comparison found, in numbers and in words. */
+/* How a comparison is told, in words and in numbers. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +10,12 @@
 #include "view/table.h"
 #include "view/text.h"
 
-#define ROUNDS 2000 /* resamples: the ends of a 95 % interval then rest on 50 figures each */
-
-/* A difference of smallest() is found at COMPARE_P with a power of 80 %: z(0.995) + z(0.8). */
-#define POWER_FACTOR (2.5758 + 0.8416)
+#define WAITED_MUCH 0.05 /* a share of the time worth naming */
 
 const struct compare_metric_info compare_metrics[METRIC_COUNT] = {
 	[METRIC_WALL] = {"wall_ns", "wall time", UNIT_NS},
+	[METRIC_UNDISTURBED] = {"undisturbed_ns", "  undisturbed", UNIT_NS},
+	[METRIC_READY] = {"cpu_wait_ns", "  waiting for a CPU", UNIT_NS},
 	[METRIC_CPU] = {"cpu_ns", "CPU time", UNIT_NS},
 	[METRIC_USER] = {"user_ns", "  user", UNIT_NS},
 	[METRIC_SYS] = {"sys_ns", "  system", UNIT_NS},
@@ -29,62 +28,6 @@ const struct compare_metric_info compare_metrics[METRIC_COUNT] = {
 	[METRIC_CYCLES] = {"cycles", "cycles", UNIT_COUNT},
 	[METRIC_IPC] = {"ipc", "  per cycle", UNIT_RATIO},
 };
-
-static int evaluate_metric(const struct compare_result *result, enum compare_metric metric,
-			   struct compare_finding *ret)
-{
-	size_t n = result->pairs.len;
-	CLEANUP_FREE double *a = calloc(n, sizeof(*a));
-	CLEANUP_FREE double *b = calloc(n, sizeof(*b));
-	struct test_result test;
-	int r;
-
-	*ret = (struct compare_finding){.p = NAN};
-	if (!a || !b)
-		return -ENOMEM;
-	ret->known = true;
-	for (size_t i = 0; i < n; i++) {
-		a[i] = result->pairs.data[i].a.values[metric];
-		b[i] = result->pairs.data[i].b.values[metric];
-		if (isnan(a[i]) || isnan(b[i]))
-			ret->known = false;
-	}
-	if (!ret->known)
-		return 0;
-	r = bootstrap_paired_medians(a, b, n, COMPARE_LEVEL, ROUNDS, result->seed, &ret->medians);
-	if (r == 0)
-		r = signed_rank_test(a, b, n, &test);
-	if (r < 0)
-		return r;
-	ret->p = test.p;
-	ret->more = test.probability > 0.5;
-	ret->decided = test.p < COMPARE_P;
-	/* Where some run measured 0 there is no ratio, and the test speaks alone. */
-	if (!isnan(ret->medians.change))
-		ret->decided &= ret->medians.change_ci.low > 0 || ret->medians.change_ci.high < 0;
-	return 0;
-}
-
-int compare_evaluate(struct compare_result *result)
-{
-	const struct compare_finding *wall = &result->findings[METRIC_WALL];
-
-	for (int m = 0; m < METRIC_COUNT; m++) {
-		int r = evaluate_metric(result, (enum compare_metric)m, &result->findings[m]);
-
-		if (r < 0)
-			return r;
-	}
-	result->verdict = !wall->decided                    ? VERDICT_NO_DIFFERENCE
-			  : wall->medians.change_ci.low > 0 ? VERDICT_SLOWER
-							    : VERDICT_FASTER;
-	result->smallest = result->pairs.len < COMPARE_PAIRS_MIN
-				   ? NAN
-				   : wall->medians.change_stderr * POWER_FACTOR;
-	result->regression =
-		result->verdict == VERDICT_SLOWER && wall->medians.change > result->max_regression;
-	return 0;
-}
 
 static const char *value_text(enum compare_metric metric, double value, struct str *out)
 {
@@ -112,6 +55,8 @@ static const char *value_text(enum compare_metric metric, double value, struct s
 static const char *change_text(double change, struct str *out)
 {
 	str_clear(out);
+	if (fabs(change) < 0.5e-4)
+		change = 0; /* not "-0.00%" */
 	str_printf(out, "%+.*f%%", fabs(change) >= 0.0995 ? 1 : 2, change * 100);
 	return str_text(out);
 }
@@ -140,14 +85,14 @@ static int metric_table(const struct compare_result *result, struct table **ret)
 		table_text(table, compare_metrics[m].title);
 		table_text(table, value_text((enum compare_metric)m, f->medians.a, &text));
 		table_text(table, value_text((enum compare_metric)m, f->medians.b, &text));
-		if (isnan(f->medians.change)) {
+		if (isnan(f->shift.change)) {
 			table_text(table, "");
 			table_text(table, "");
 		} else {
-			table_text(table, change_text(f->medians.change, &text));
-			change_text(f->medians.change_ci.low, &text);
+			table_text(table, change_text(f->shift.change, &text));
+			change_text(f->shift.ci.low, &text);
 			str_puts(&text, " to ");
-			str_puts(&text, change_text(f->medians.change_ci.high, &high));
+			str_puts(&text, change_text(f->shift.ci.high, &high));
 			table_text(table, str_text(&text));
 		}
 		table_text(table, !f->decided ? "" : f->more ? "more" : "less");
@@ -173,43 +118,114 @@ static void print_side(const struct compare_side *side, struct str *out)
 	str_putc(out, '\n');
 }
 
+/* Of all runs' time, how much they waited for a CPU; NaN: not known of some. */
+static double waited_share(const struct compare_result *result)
+{
+	double waited = 0, wall = 0;
+
+	for (size_t i = 0; i < result->pairs.len; i++) {
+		const double *a = result->pairs.data[i].a.values;
+		const double *b = result->pairs.data[i].b.values;
+
+		waited += a[METRIC_READY] + b[METRIC_READY];
+		wall += a[METRIC_WALL] + b[METRIC_WALL];
+	}
+	return waited / wall;
+}
+
+/* "4.9% more time (95% interval 4.1% to 5.6%, p = 0.0005)" */
+static void print_change(const struct verdict_view *view, const char *of, struct str *out)
+{
+	double least = fmin(fabs(view->ci.low), fabs(view->ci.high));
+	double most = fmax(fabs(view->ci.low), fabs(view->ci.high));
+
+	str_printf(out, "%.2f%% %s %s (95%% interval %.2f%% to %.2f%%, p = %.2g)",
+		   fabs(view->change) * 100, view->change > 0 ? "more" : "less", of, least * 100,
+		   most * 100, view->p);
+}
+
+static void print_difference(const struct compare_result *result, struct str *out)
+{
+	static const char *const of[CLOCK_COUNT][LOOK_COUNT] = {
+		{"time", "time in the fastest fifth of the runs"},
+		{"time not counting its waits for a CPU",
+		 "time not counting its waits for a CPU, in the fastest fifth of the runs"},
+	};
+	const struct interval *wall = &result->clocks[CLOCK_WALL][LOOK_TYPICAL].ci;
+	const struct verdict_view *second = result->clocks[CLOCK_SECOND];
+
+	second += !second[LOOK_TYPICAL].decided;
+	str_printf(out, "B is %s: ", result->verdict == VERDICT_FASTER ? "faster" : "slower");
+	print_change(compare_answer(result), of[result->clock][result->look], out);
+	str_puts(out, ".\n");
+	if (result->clock != CLOCK_WALL)
+		str_printf(out,
+			   "Wall time cannot tell it: other programs disturbed it (95%% interval "
+			   "%+.1f%% to %+.1f%%).\n",
+			   wall->low * 100, wall->high * 100);
+	else if (second->decided && waited_share(result) >= WAITED_MUCH) {
+		str_puts(out, "Not counting waits for a CPU: ");
+		print_change(second, "time", out);
+		str_puts(out, ".\n");
+	}
+}
+
+static void print_no_difference(const struct compare_result *result, struct str *out)
+{
+	const struct verdict_view *cpu = result->clocks[CLOCK_SECOND];
+
+	str_puts(out, "No difference in time that can be told.");
+	if (isnan(result->smallest))
+		str_printf(out, " Fewer than %d pairs cannot show any: use -r.\n",
+			   COMPARE_PAIRS_MIN);
+	else
+		str_printf(out,
+			   " The smallest that %zu pairs could have shown: %.*f%%; four "
+			   "times as many (-r %zu) show half of it.\n",
+			   result->pairs.len, result->smallest < 0.1 ? 2 : 0,
+			   result->smallest * 100, result->pairs.len * 4);
+	if (!compare_cpu_alone(result))
+		return;
+	str_puts(out, "But CPU time tells what wall time cannot: B takes ");
+	print_change(&cpu[cpu[LOOK_TYPICAL].decided ? LOOK_TYPICAL : LOOK_QUIET], "CPU time", out);
+	str_puts(out, ". Unless more of it runs in parallel, that is time as well.\n");
+}
+
 static void print_verdict(const struct compare_result *result, struct str *out)
 {
-	const struct paired_medians *m = &result->findings[METRIC_WALL].medians;
-	double least = fmin(fabs(m->change_ci.low), fabs(m->change_ci.high));
-	double most = fmax(fabs(m->change_ci.low), fabs(m->change_ci.high));
+	double most = compare_answer(result)->ci.high;
 
-	if (result->verdict == VERDICT_NO_DIFFERENCE) {
-		str_puts(out, "No difference in time that can be told.");
-		if (isnan(result->smallest))
-			str_printf(out, " Fewer than %d pairs cannot show any: use -r.\n",
-				   COMPARE_PAIRS_MIN);
-		else
-			str_printf(out,
-				   " The smallest that %zu pairs could have shown: %.*f%%; four "
-				   "times as many (-r %zu) show half of it.\n",
-				   result->pairs.len, result->smallest < 0.1 ? 2 : 0,
-				   result->smallest * 100, result->pairs.len * 4);
-	} else {
-		str_printf(out,
-			   "B is %s: %.2f%% %s time (95%% interval %.2f%% to %.2f%%, p = %.2g).\n",
-			   result->verdict == VERDICT_FASTER ? "faster" : "slower",
-			   fabs(m->change) * 100,
-			   result->verdict == VERDICT_FASTER ? "less" : "more", least * 100,
-			   most * 100, result->findings[METRIC_WALL].p);
-	}
+	if (result->verdict == VERDICT_NO_DIFFERENCE)
+		print_no_difference(result, out);
+	else
+		print_difference(result, out);
 	if (isnan(result->max_regression))
 		return;
 	if (result->regression)
 		str_printf(out, "Regression: slower by more than the %g%% allowed.\n",
 			   result->max_regression * 100);
-	else if (m->change_ci.high > result->max_regression)
+	else if (most > result->max_regression)
 		str_printf(out,
 			   "Within the %g%% allowed as far as can be told; up to %.2f%% cannot be "
 			   "ruled out.\n",
-			   result->max_regression * 100, m->change_ci.high * 100);
+			   result->max_regression * 100, most * 100);
 	else
 		str_printf(out, "Within the %g%% allowed.\n", result->max_regression * 100);
+}
+
+/* What kept the runs from the CPU. */
+static void print_disturbance(const struct compare_result *result, struct str *out)
+{
+	double waited = waited_share(result);
+
+	if (waited >= WAITED_MUCH)
+		str_printf(out,
+			   "Other programs kept A and B waiting for a CPU for %.0f%% of their "
+			   "time.\n",
+			   waited * 100);
+	if (result->steal_share >= 0.01)
+		str_printf(out, "The hypervisor took %.0f%% of the CPUs' time for others.\n",
+			   result->steal_share * 100);
 }
 
 /* The time that changed, split into what the CPU did and waiting, and what the counters say of it.
@@ -217,34 +233,35 @@ static void print_verdict(const struct compare_result *result, struct str *out)
 static void print_reasons(const struct compare_result *result, struct str *out)
 {
 	const struct compare_finding *f = result->findings;
-	double wall = f[METRIC_WALL].medians.b - f[METRIC_WALL].medians.a;
-	double cpu = f[METRIC_CPU].medians.b - f[METRIC_CPU].medians.a;
+	const struct paired_quantiles *time =
+		&f[f[METRIC_UNDISTURBED].known ? METRIC_UNDISTURBED : METRIC_WALL].medians;
+	double all = time->b - time->a, cpu = f[METRIC_CPU].medians.b - f[METRIC_CPU].medians.a;
 
-	if (result->verdict == VERDICT_NO_DIFFERENCE || wall == 0)
+	if (result->verdict == VERDICT_NO_DIFFERENCE || all == 0)
 		return;
 	if (f[METRIC_INSTRUCTIONS].decided)
 		str_printf(out, "It executes %.2f%% %s instructions.\n",
-			   fabs(f[METRIC_INSTRUCTIONS].medians.change) * 100,
-			   f[METRIC_INSTRUCTIONS].medians.change > 0 ? "more" : "fewer");
+			   fabs(f[METRIC_INSTRUCTIONS].shift.change) * 100,
+			   f[METRIC_INSTRUCTIONS].shift.change > 0 ? "more" : "fewer");
 	if (f[METRIC_IPC].decided)
 		str_printf(out, "It executes %.2f instructions per cycle instead of %.2f%s.\n",
 			   f[METRIC_IPC].medians.b, f[METRIC_IPC].medians.a,
 			   f[METRIC_INSTRUCTIONS].decided ? "" : " for the same number of them");
-	if (f[METRIC_CPU].decided && (cpu > 0) == (wall > 0))
+	if (f[METRIC_CPU].decided && (cpu > 0) == (all > 0))
 		str_printf(out,
 			   "CPU time accounts for %.0f%% of the change (%.0f%% user, %.0f%% "
 			   "system).\n",
-			   cpu / wall * 100,
-			   (f[METRIC_USER].medians.b - f[METRIC_USER].medians.a) / wall * 100,
-			   (f[METRIC_SYS].medians.b - f[METRIC_SYS].medians.a) / wall * 100);
-	else
+			   cpu / all * 100,
+			   (f[METRIC_USER].medians.b - f[METRIC_USER].medians.a) / all * 100,
+			   (f[METRIC_SYS].medians.b - f[METRIC_SYS].medians.a) / all * 100);
+	else if (result->look == LOOK_TYPICAL)
 		str_puts(out, "CPU time does not account for it: the change is in waiting, or in "
 			      "how parallel it is.\n");
 	for (int m = METRIC_MAX_RSS; m <= METRIC_PREEMPTIONS; m++)
-		if (f[m].decided && fabs(f[m].medians.change) > 0.01)
+		if (f[m].decided && fabs(f[m].shift.change) > 0.01)
 			str_printf(out, "%s: %+.1f%%.\n",
 				   compare_metrics[m].title + strspn(compare_metrics[m].title, " "),
-				   f[m].medians.change * 100);
+				   f[m].shift.change * 100);
 }
 
 int compare_print_text(const struct compare_result *result, bool color, struct str *out)
@@ -265,6 +282,7 @@ int compare_print_text(const struct compare_result *result, bool color, struct s
 	str_putc(out, '\n');
 	print_verdict(result, out);
 	print_reasons(result, out);
+	print_disturbance(result, out);
 	if (!result->counters->usable)
 		str_printf(out, "Instructions and cycles were not counted: %s.\n",
 			   result->counters->reason);
@@ -300,19 +318,25 @@ int compare_print_csv(const struct compare_result *result, struct str *out)
 		return r;
 	for (int m = 0; m < METRIC_COUNT; m++) {
 		const struct compare_finding *f = &result->findings[m];
-		const struct paired_medians *p = &f->medians;
-		const double values[] = {p->a,      p->a_ci.low,      p->a_ci.high,
-					 p->b,      p->b_ci.low,      p->b_ci.high,
-					 p->change, p->change_ci.low, p->change_ci.high,
+		const struct paired_quantiles *p = &f->medians;
+		const double values[] = {p->a,
+					 p->a_ci.low,
+					 p->a_ci.high,
+					 p->b,
+					 p->b_ci.low,
+					 p->b_ci.high,
+					 f->shift.change,
+					 f->shift.ci.low,
+					 f->shift.ci.high,
 					 f->p};
 
 		table_text(table, compare_metrics[m].key);
 		for (size_t i = 0; i < ARRAY_LEN(values); i++)
 			table_double(table, f->known ? values[i] : NAN);
-		table_text(table, !f->known          ? NULL
-				  : !f->decided      ? "no_difference"
-				  : m == METRIC_WALL ? (f->more ? "slower" : "faster")
-						     : (f->more ? "more" : "less"));
+		table_text(table, !f->known                 ? NULL
+				  : !f->decided             ? "no_difference"
+				  : m <= METRIC_UNDISTURBED ? (f->more ? "slower" : "faster")
+							    : (f->more ? "more" : "less"));
 	}
 	r = table_status(table);
 	table_print_csv(table, ',', out);
@@ -339,18 +363,45 @@ static void json_metrics(const struct compare_result *result, struct json *json)
 	json_array(json, "metrics");
 	for (int m = 0; m < METRIC_COUNT; m++) {
 		const struct compare_finding *f = &result->findings[m];
-		const struct paired_medians *p = &f->medians;
+		const struct paired_quantiles *p = &f->medians;
 		double unknown = f->known ? 0 : NAN;
 
 		json_object(json, NULL);
 		json_text(json, "name", compare_metrics[m].key);
 		json_double(json, "a", p->a + unknown);
 		json_double(json, "b", p->b + unknown);
-		json_double(json, "change_share", p->change + unknown);
-		json_double(json, "change_low_share", p->change_ci.low + unknown);
-		json_double(json, "change_high_share", p->change_ci.high + unknown);
+		json_double(json, "change_share", f->shift.change + unknown);
+		json_double(json, "change_low_share", f->shift.ci.low + unknown);
+		json_double(json, "change_high_share", f->shift.ci.high + unknown);
 		json_double(json, "p", f->p);
 		json_bool(json, "decided", f->decided);
+		json_end_object(json);
+	}
+	json_end_array(json);
+}
+
+static const char *const look_names[LOOK_COUNT] = {"typical", "quiet"};
+
+static const char *clock_name(const struct compare_result *result, enum compare_clock clock)
+{
+	return compare_metrics[clock == CLOCK_WALL ? METRIC_WALL : result->second].key;
+}
+
+static void json_clocks(const struct compare_result *result, struct json *json)
+{
+	json_array(json, "clocks");
+	for (int i = 0; i < CLOCK_COUNT * LOOK_COUNT; i++) {
+		enum compare_clock clock = (enum compare_clock)(i / LOOK_COUNT);
+		const struct verdict_view *view = &result->clocks[clock][i % LOOK_COUNT];
+
+		json_object(json, NULL);
+		json_text(json, "clock", clock_name(result, clock));
+		json_text(json, "look", look_names[i % LOOK_COUNT]);
+		json_double(json, "change_share", view->change);
+		json_double(json, "change_low_share", view->ci.low);
+		json_double(json, "change_high_share", view->ci.high);
+		json_double(json, "p", view->p);
+		json_bool(json, "decided", view->decided);
 		json_end_object(json);
 	}
 	json_end_array(json);
@@ -367,18 +418,24 @@ static void json_run(struct json *json, const char *key, const struct compare_sa
 void compare_print_json(const struct compare_result *result, struct json *json)
 {
 	static const char *const verdicts[] = {"no_difference", "faster", "slower"};
-	const struct compare_finding *wall = &result->findings[METRIC_WALL];
-	const struct paired_medians *m = &wall->medians;
+	const struct verdict_view *answer = compare_answer(result);
+	const struct paired_quantiles *m = &result->findings[METRIC_WALL].medians;
 
 	json_side(json, "a", &result->sides[0], m->a, &m->a_ci);
 	json_side(json, "b", &result->sides[1], m->b, &m->b_ci);
-	json_double(json, "change_share", m->change);
-	json_double(json, "change_low_share", m->change_ci.low);
-	json_double(json, "change_high_share", m->change_ci.high);
+	json_double(json, "change_share", answer->change);
+	json_double(json, "change_low_share", answer->ci.low);
+	json_double(json, "change_high_share", answer->ci.high);
 	json_text(json, "verdict", verdicts[result->verdict]);
-	json_double(json, "p", wall->p);
+	json_double(json, "p", answer->p);
+	json_text(json, "clock", clock_name(result, result->clock));
+	json_text(json, "look", look_names[result->look]);
 	json_double(json, "smallest_share", result->smallest);
 	json_u64(json, "pairs", result->pairs.len);
+	json_double(json, "level", result->alpha);
+	json_u64(json, "looks", result->looks);
+	json_double(json, "steal_share", result->steal_share);
+	json_clocks(result, json);
 	json_u64(json, "warmup_pairs", result->warmup);
 	json_u64(json, "seed", result->seed);
 	json_double(json, "interval_level", COMPARE_LEVEL);

@@ -1,5 +1,5 @@
-/* Shared by compare.c (the command), compare-run.c (one run) and compare-print.c (what was found).
- */
+/* Shared by compare.c (the command), compare-run.c (one run), compare-evaluate.c (what was found)
+ * and compare-print.c (how it is told). */
 #pragma once
 
 #include <math.h>
@@ -12,9 +12,12 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "stats/paired.h"
+#include "stats/verdict.h"
 
 enum compare_metric {
 	METRIC_WALL,
+	METRIC_UNDISTURBED, /* wall time less waiting for a CPU; of commands of one thread */
+	METRIC_READY,       /* waiting for a CPU */
 	METRIC_CPU,
 	METRIC_USER,
 	METRIC_SYS,
@@ -44,7 +47,8 @@ extern const struct compare_metric_info compare_metrics[METRIC_COUNT];
 /* What one run measured; NaN: not known. Times in ns, sizes in bytes. */
 struct compare_sample {
 	double values[METRIC_COUNT];
-	int status; /* of waitpid() */
+	double elapsed_ns; /* until this process saw the end */
+	int status;        /* of waitpid() */
 };
 
 enum compare_output {
@@ -87,7 +91,15 @@ struct compare_finding {
 	bool decided; /* a difference that can be told */
 	bool more;    /* B more often above A than below */
 	double p;     /* Wilcoxon, two-sided; NaN when no pair differs */
-	struct paired_medians medians;
+	struct paired_quantiles medians;
+	struct paired_shift shift; /* the change */
+};
+
+/* The clocks that are asked for a verdict. */
+enum compare_clock {
+	CLOCK_WALL,
+	CLOCK_SECOND, /* METRIC_UNDISTURBED; where that is not known METRIC_CPU */
+	CLOCK_COUNT,
 };
 
 struct compare_pair {
@@ -101,17 +113,38 @@ struct compare_result {
 	VEC(struct compare_pair) pairs;
 	uint64_t warmup, seed;
 	double max_regression; /* NaN: none asked for */
-	struct compare_finding findings[METRIC_COUNT];
+	double alpha;          /* the level of the last look at the clocks */
+	unsigned looks;
+	double steal_share; /* of all CPUs' time; NaN: not known */
+
+	enum compare_metric second; /* what CLOCK_SECOND is */
+	struct verdict_view clocks[CLOCK_COUNT][LOOK_COUNT];
+	/* What gave the verdict; without one the most precise that is a time. */
+	enum compare_clock clock;
+	enum verdict_look look;
 	enum compare_verdict verdict;
 	double smallest; /* difference that so many pairs show 4 times of 5; NaN: none */
 	bool regression;
+	struct compare_finding findings[METRIC_COUNT];
 };
 
 #define COMPARE_LEVEL     0.95 /* of the intervals */
-#define COMPARE_P         0.01 /* a difference is told below this */
+#define COMPARE_P         0.01 /* the chance of a false verdict, over all looks */
 #define COMPARE_PAIRS_MIN 8    /* fewer pairs cannot reach COMPARE_P: 2 / 2^8 */
 
+/* Looks at the clocks, at the level result->alpha: everything up to `regression`. 0 or a negative
+ * errno. */
+int compare_decide(struct compare_result *result);
+/* Fills the findings of all metrics. 0 or a negative errno. */
 int compare_evaluate(struct compare_result *result);
+
+static inline const struct verdict_view *compare_answer(const struct compare_result *result)
+{
+	return &result->clocks[result->clock][result->look];
+}
+
+/* The CPU time told a difference that wall time could not: no verdict on time. */
+bool compare_cpu_alone(const struct compare_result *result);
 
 int compare_print_text(const struct compare_result *result, bool color, struct str *out);
 int compare_print_csv(const struct compare_result *result, struct str *out);

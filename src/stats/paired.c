@@ -69,6 +69,37 @@ static double positive_ranks(const struct difference *sorted, size_t n, double *
 	return sum;
 }
 
+struct indexed {
+	double size;
+	size_t index;
+};
+
+static int compare_indexed(const void *a, const void *b)
+{
+	const struct indexed *x = a, *y = b;
+
+	return x->size < y->size ? -1 : x->size > y->size;
+}
+
+int signed_ranks(double *differences, size_t count)
+{
+	CLEANUP_FREE struct indexed *sorted = calloc(count ? count : 1, sizeof(*sorted));
+
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		sorted[i] = (struct indexed){fabs(differences[i]), i};
+	qsort(sorted, count, sizeof(*sorted), compare_indexed);
+	for (size_t i = 0, end; i < count; i = end) {
+		for (end = i + 1; end < count && sorted[end].size == sorted[i].size; end++)
+			;
+		for (size_t k = i; k < end && sorted[k].size > 0; k++)
+			differences[sorted[k].index] =
+				copysign((double)(i + 1 + end) / 2, differences[sorted[k].index]);
+	}
+	return 0;
+}
+
 static int signed_rank_p(double w, size_t n, double ties, double *ret_p)
 {
 	double dn = (double)n, mean = dn * (dn + 1) / 4, away = fabs(w - mean), variance;
@@ -120,6 +151,96 @@ int signed_rank_test(const double *a, const double *b, size_t count, struct test
 	return 0;
 }
 
+/* How many of the means of two logs (each with itself too) are at most `mean`. */
+static size_t means_up_to(const double *sorted, size_t count, double mean)
+{
+	size_t found = 0, j = count;
+
+	for (size_t i = 0; i < count; i++) {
+		while (j > i && sorted[i] + sorted[j - 1] > 2 * mean)
+			j--;
+		if (j <= i)
+			break;
+		found += j - i;
+	}
+	return found;
+}
+
+/* The k-th smallest (from 1) of those means, to the last digits of a double. */
+static double kth_mean(const double *sorted, size_t count, size_t k)
+{
+	double low = sorted[0], high = sorted[count - 1];
+
+	if (means_up_to(sorted, count, low) >= k)
+		return low;
+	for (int i = 0; i < 60; i++) {
+		double middle = low + (high - low) / 2;
+
+		if (means_up_to(sorted, count, middle) >= k)
+			high = middle;
+		else
+			low = middle;
+	}
+	return high;
+}
+
+/* The largest w with P(W <= w) <= tail, plus 1; at least 1. */
+static int first_mean(size_t count, double tail, size_t *ret)
+{
+	double n = (double)count, mean = n * (n + 1) / 4;
+	size_t w = 0;
+
+	if (count <= EXACT_MAX) {
+		CLEANUP_FREE double *sums = malloc((count * (count + 1) / 2 + 1) * sizeof(*sums));
+		double below;
+
+		if (!sums)
+			return -ENOMEM;
+		exact_cdf(count, 0, sums);
+		for (below = sums[0]; below <= tail; below += sums[w])
+			w++;
+	} else {
+		double z = stats_t_quantile(1 - 2 * tail, 1e6);
+
+		w = (size_t)(mean - z * sqrt(n * (n + 1) * (2 * n + 1) / 24));
+	}
+	*ret = MAX(w, (size_t)1);
+	return 0;
+}
+
+int paired_shift(const double *a, const double *b, size_t count, double level,
+		 struct paired_shift *ret)
+{
+	CLEANUP_FREE double *logs = calloc(count ? count : 1, sizeof(*logs));
+	size_t means = count * (count + 1) / 2, first;
+	double low, high, shift;
+	int r;
+
+	if (count == 0)
+		return -EINVAL;
+	if (!logs)
+		return -ENOMEM;
+	*ret = (struct paired_shift){NAN, {NAN, NAN}, NAN};
+	for (size_t i = 0; i < count; i++) {
+		if (!(a[i] > 0) || !(b[i] > 0))
+			return 0;
+		logs[i] = log(b[i] / a[i]);
+	}
+	r = first_mean(count, (1 - level) / 2, &first);
+	if (r < 0)
+		return r;
+	stats_sort(logs, count);
+	low = kth_mean(logs, count, first);
+	high = kth_mean(logs, count, means + 1 - first);
+	shift = (kth_mean(logs, count, (means + 1) / 2) + kth_mean(logs, count, means / 2 + 1)) / 2;
+	*ret = (struct paired_shift){
+		.change = expm1(shift),
+		.ci = {expm1(low), expm1(high)},
+		.stderr_ = (high - low) / 2 / stats_t_quantile(level, 1e6),
+	};
+	return 0;
+}
+
 struct ranked {
 	double *sorted;
 	uint32_t *rank;  /* of value i in sorted */
@@ -166,11 +287,11 @@ static int ranked_init(struct ranked *r, const double *values, size_t count)
 	return 0;
 }
 
-/* The median of the resample that drawn[] counts; clears the counts. */
-static double drawn_median(struct ranked *r, size_t count)
+/* The quantile of the resample that drawn[] counts; clears the counts. */
+static double drawn_quantile(struct ranked *r, size_t count, double q)
 {
-	size_t lower = (count - 1) / 2, upper = count / 2, seen = 0, i = 0;
-	double low, high;
+	double at = q * (double)(count - 1), low, high;
+	size_t lower = (size_t)at, upper = MIN(lower + 1, count - 1), seen = 0, i = 0;
 
 	for (; seen + r->drawn[i] <= lower; i++)
 		seen += r->drawn[i];
@@ -179,7 +300,7 @@ static double drawn_median(struct ranked *r, size_t count)
 		seen += r->drawn[i];
 	high = r->sorted[i];
 	memset(r->drawn, 0, count * sizeof(*r->drawn));
-	return low + (high - low) / 2;
+	return low + (high - low) * (at - (double)lower);
 }
 
 static struct interval middle(double *figures, size_t count, double level)
@@ -191,47 +312,42 @@ static struct interval middle(double *figures, size_t count, double level)
 				 stats_quantile_sorted(figures, count, (1 + level) / 2)};
 }
 
-/* samples: a, b and, unless some a is 0, the change of each pair. */
-static void resample(struct ranked *samples, unsigned sample_count, size_t count, unsigned rounds,
+/* figures: of a, of b, and the changes, `rounds` each. */
+static void resample(struct ranked samples[2], size_t count, double q, unsigned rounds,
 		     uint64_t seed, double *figures)
 {
 	struct rng rng = rng_seed(seed);
 
 	for (unsigned round = 0; round < rounds; round++) {
+		double *of = figures + round;
+
 		for (size_t i = 0; i < count; i++) {
 			size_t at = rng_below(&rng, count);
 
-			for (unsigned k = 0; k < sample_count; k++)
+			for (unsigned k = 0; k < 2; k++)
 				samples[k].drawn[samples[k].rank[at]]++;
 		}
-		for (unsigned k = 0; k < sample_count; k++)
-			figures[(size_t)k * rounds + round] = drawn_median(&samples[k], count);
+		for (unsigned k = 0; k < 2; k++)
+			of[(size_t)k * rounds] = drawn_quantile(&samples[k], count, q);
+		of[2 * (size_t)rounds] = of[0] != 0 ? of[rounds] / of[0] - 1 : NAN;
 	}
 }
 
-/* 0, 1 when some a is 0 and there is no change to speak of, -ENOMEM. */
-static int rank_changes(const double *a, const double *b, size_t count, struct ranked *ret)
+static bool all_known(const double *values, size_t count)
 {
-	CLEANUP_FREE double *changes = calloc(count, sizeof(*changes));
-
-	if (!changes)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		if (a[i] == 0)
-			return 1;
-		changes[i] = b[i] / a[i] - 1;
-	}
-	return ranked_init(ret, changes, count);
+	for (size_t i = 0; i < count; i++)
+		if (isnan(values[i]))
+			return false;
+	return true;
 }
 
-int bootstrap_paired_medians(const double *a, const double *b, size_t count, double level,
-			     unsigned rounds, uint64_t seed, struct paired_medians *ret)
+int paired_quantiles(const double *a, const double *b, size_t count, double q, double level,
+		     unsigned rounds, uint64_t seed, struct paired_quantiles *ret)
 {
-	struct paired_medians result = {
+	struct paired_quantiles result = {
 		.change = NAN, .change_ci = {NAN, NAN}, .change_stderr = NAN};
-	struct ranked samples[3] = {0};
+	struct ranked samples[2] = {0};
 	double *figures = NULL, *changes;
-	unsigned sample_count = 3;
 	int r;
 
 	if (count == 0 || rounds == 0 || count > UINT32_MAX)
@@ -239,31 +355,27 @@ int bootstrap_paired_medians(const double *a, const double *b, size_t count, dou
 	r = ranked_init(&samples[0], a, count);
 	if (r == 0)
 		r = ranked_init(&samples[1], b, count);
-	if (r == 0)
-		r = rank_changes(a, b, count, &samples[2]);
-	if (r == 1)
-		sample_count = 2;
-	if (r >= 0) {
+	if (r == 0) {
 		figures = calloc(rounds, 3 * sizeof(*figures));
 		r = figures ? 0 : -ENOMEM;
 	}
 	if (r < 0)
 		goto out;
-	resample(samples, sample_count, count, rounds, seed, figures);
-	result.a = stats_quantile_sorted(samples[0].sorted, count, 0.5);
-	result.b = stats_quantile_sorted(samples[1].sorted, count, 0.5);
-	result.a_ci = middle(figures, rounds, level);
-	result.b_ci = middle(figures + rounds, rounds, level);
-	if (sample_count == 3) {
-		changes = figures + 2 * (size_t)rounds;
-		result.change = stats_quantile_sorted(samples[2].sorted, count, 0.5);
+	resample(samples, count, q, rounds, seed, figures);
+	result.a = stats_quantile_sorted(samples[0].sorted, count, q);
+	result.b = stats_quantile_sorted(samples[1].sorted, count, q);
+	changes = figures + 2 * (size_t)rounds;
+	if (result.a != 0 && all_known(changes, rounds)) {
+		result.change = result.b / result.a - 1;
 		result.change_stderr = rounds > 1 ? sqrt(stats_variance(changes, rounds)) : NAN;
 		result.change_ci = middle(changes, rounds, level);
 	}
+	result.a_ci = middle(figures, rounds, level);
+	result.b_ci = middle(figures + rounds, rounds, level);
 	*ret = result;
 out:
 	free(figures);
-	for (unsigned k = 0; k < 3; k++)
+	for (unsigned k = 0; k < 2; k++)
 		ranked_fini(&samples[k]);
 	return r;
 }

@@ -6,10 +6,12 @@
  * ties, else the normal approximation with tie and continuity corrections. Pairs that do not differ
  * are left out, as Wilcoxon did.
  *
- * bootstrap_paired_medians() resamples pairs. The change is the median of the pairs' own changes,
- * not the ratio of the two medians: where a busy machine slows one pair in three, the others still
- * tell. Resamples are counted over ranks instead of being sorted: the cost is
- * rounds * count.
+ * paired_shift() is the estimate that goes with it (Hodges and Lehmann 1963): the median of the
+ * means of any two pairs' log ratios, and its interval by inverting the test, which assumes nothing
+ * of the distribution's shape or tails.
+ *
+ * paired_quantiles() resamples pairs. Resamples are counted over ranks instead of being sorted: the
+ * cost is rounds * count.
  */
 #pragma once
 
@@ -24,13 +26,27 @@
  * 0, -EINVAL without pairs, -ENOMEM. */
 int signed_rank_test(const double *a, const double *b, size_t count, struct test_result *ret);
 
-struct paired_medians {
-	double a, b;   /* medians */
-	double change; /* median of b[i] / a[i] - 1; NaN, as its interval, when some a is 0 */
+/* Replaces each difference by its rank by size, with its sign; equal sizes share the mean of their
+ * ranks, and 0 stays 0. 0 or -ENOMEM. */
+int signed_ranks(double *differences, size_t count);
+
+struct paired_shift {
+	double change; /* of b against a: b / a - 1; NaN, as all, when some a or b is not above 0 */
+	struct interval ci; /* of change; below 6 pairs all there is, less than 95 % */
+	double stderr_;     /* of log(b / a), from the interval's width */
+};
+
+/* 0, -EINVAL without pairs, -ENOMEM. */
+int paired_shift(const double *a, const double *b, size_t count, double level,
+		 struct paired_shift *ret);
+
+struct paired_quantiles {
+	double a, b;   /* the quantile q of each */
+	double change; /* b / a - 1; NaN, as its interval, when some resample's a is 0 */
 	struct interval a_ci, b_ci, change_ci;
 	double change_stderr; /* standard deviation of the change over the resamples */
 };
 
 /* 0, -EINVAL without pairs or rounds, -ENOMEM. One pair gives points and stderr 0. */
-int bootstrap_paired_medians(const double *a, const double *b, size_t count, double level,
-			     unsigned rounds, uint64_t seed, struct paired_medians *ret);
+int paired_quantiles(const double *a, const double *b, size_t count, double q, double level,
+		     unsigned rounds, uint64_t seed, struct paired_quantiles *ret);

@@ -319,12 +319,13 @@ TEST(signed_rank_agrees_with_published_p)
 	EXPECT(t.p < 1e-20);
 }
 
-TEST(paired_bootstrap_covers_the_change)
+TEST(paired_figures_cover_the_change)
 {
 	struct rng rng = rng_seed(11);
 	double a[41], b[41];
-	struct paired_medians m;
-	int covered = 0;
+	struct paired_quantiles m;
+	struct paired_shift shift;
+	int covered = 0, median_covered = 0;
 
 	for (int round = 0; round < 200; round++) {
 		for (int i = 0; i < 41; i++) {
@@ -333,15 +334,21 @@ TEST(paired_bootstrap_covers_the_change)
 			a[i] = drift * (1 + 0.02 * rng_unit(&rng));
 			b[i] = 1.05 * drift * (1 + 0.02 * rng_unit(&rng));
 		}
-		ASSERT(bootstrap_paired_medians(a, b, 41, 0.95, 500, (uint64_t)round, &m) == 0);
-		covered += m.change_ci.low <= 0.05 && m.change_ci.high >= 0.05;
-		EXPECT(m.change_ci.low <= m.change && m.change <= m.change_ci.high);
+		ASSERT(paired_shift(a, b, 41, 0.95, &shift) == 0);
+		covered += shift.ci.low <= 0.05 && shift.ci.high >= 0.05;
+		EXPECT(shift.ci.low <= shift.change && shift.change <= shift.ci.high);
 		/* The drift of a factor of 21 falls out of the change. */
-		EXPECT(m.change_ci.high - m.change_ci.low < 0.06);
+		EXPECT(shift.ci.high - shift.ci.low < 0.06);
+		ASSERT(paired_quantiles(a, b, 41, 0.5, 0.95, 500, (uint64_t)round, &m) == 0);
+		median_covered += m.a_ci.low <= 11.1 && m.a_ci.high >= 11.1;
 	}
 	EXPECT(covered >= 180);
-	ASSERT(bootstrap_paired_medians(a, b, 1, 0.95, 10, 1, &m) == 0);
+	EXPECT(median_covered >= 180);
+	ASSERT(paired_quantiles(a, b, 1, 0.5, 0.95, 10, 1, &m) == 0);
 	EXPECT_NEAR(m.a, a[0], 0);
 	EXPECT_NEAR(m.b_ci.high, b[0], 0);
-	EXPECT_INT(bootstrap_paired_medians(a, b, 0, 0.95, 10, 1, &m), -EINVAL);
+	EXPECT_INT(paired_quantiles(a, b, 0, 0.5, 0.95, 10, 1, &m), -EINVAL);
+	a[3] = 0;
+	ASSERT(paired_quantiles(a, b, 4, 0, 0.95, 100, 1, &m) == 0);
+	EXPECT(isnan(m.change) && isnan(m.change_ci.low));
 }
