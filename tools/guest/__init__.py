@@ -17,5 +17,7 @@ class Unavailable(Exception):
 
 
 EXIT_UNAVAILABLE = 77
+EXIT_SILENT = 122   # nothing was said for too long
+EXIT_STALLED = 123  # the same, and its own heartbeat stopped or its clock ran away
 EXIT_TIMEOUT = 124
 EXIT_BROKEN = 125  # the guest died before the command ended

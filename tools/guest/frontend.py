@@ -33,6 +33,7 @@ class Guest:
     console: str
     sysroot_packages: list[str]     # development packages for building culprit
     tools: dict[str, str]           # option of the front end: package whose program is added
+    heartbeat: bool = False         # tell a kernel that stands still from a command that does
 
 
 def cache_folder() -> pathlib.Path:
@@ -42,7 +43,8 @@ def cache_folder() -> pathlib.Path:
 def parser(guest: Guest, about: str) -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog=guest.name, description=about, usage=f"tools/{guest.name} [OPTIONS] -- COMMAND...",
                                 epilog="Exit status: that of COMMAND; 77 when the guest cannot be had here (one line says "
-                                       "why), 124 after the timeout, 125 when the guest died.")
+                                       "why), 122 after a silence, 123 when its kernel stood still then or its clock ran away, 124 after the timeout, 125 when the guest "
+                                       "died.")
     p.add_argument("--with", dest="extra", action="append", default=[], metavar="FILE[:DEST]",
                    help="put a file or folder into the guest (DEST: /root/NAME)")
     p.add_argument("--cc", action="append", default=[], metavar="FILE.c",
@@ -54,6 +56,7 @@ def parser(guest: Guest, about: str) -> argparse.ArgumentParser:
     p.add_argument("--smp", type=int, default=2, metavar="N", help="CPUs (default: 2)")
     p.add_argument("--memory", type=int, default=1024, metavar="MIB", help="memory (default: 1024 MiB)")
     p.add_argument("--timeout", type=float, default=120, metavar="S", help="give up after S seconds (default: 120)")
+    p.add_argument("--silence", type=float, metavar="S", help="give up when nothing was said for S seconds")
     p.add_argument("--no-culprit", action="store_true", help="do not build culprit and leave it out")
     p.add_argument("--prepare", action="store_true", help="fetch and build everything, boot nothing")
     p.add_argument("--verbose", action="store_true", help="show the kernel's messages too")
@@ -140,12 +143,15 @@ def contents(guest: Guest, args: argparse.Namespace, home: pathlib.Path, package
     blobs = [base_initrd(guest, home, packages), add_tools(guest, args, home, packages)]
     cpio = initrd.Cpio()
     sysroot = home / "sysroot"
-    if not args.no_culprit or args.cc:
+    if not args.no_culprit or args.cc or guest.heartbeat:
         build.need_compiler(guest.triplet, guest.compiler_package)
         packages.unpacked(sysroot, guest.sysroot_packages, closure=True)
     if not args.no_culprit:
         folder = build.culprit(SOURCE, home, sysroot, guest.triplet, guest.family)
         initrd.add_program(cpio, "usr/bin/culprit", folder / "culprit", [sysroot], guest.triplet)
+    if guest.heartbeat:
+        program = build.program(pathlib.Path(__file__).with_name("heartbeat.c"), SOURCE, home, sysroot, guest.triplet)
+        cpio.file("guest/heartbeat", program, 0o755)
     for source in args.cc:
         program = build.program(pathlib.Path(source), SOURCE, home, sysroot, guest.triplet)
         cpio.file(f"usr/bin/{program.name}", program, 0o755)
@@ -178,7 +184,7 @@ def main(guest: Guest, args: argparse.Namespace, qemu_options: list[str], append
         return EXIT_UNAVAILABLE
     if args.prepare:
         return 0
-    job = machine.Job(command, args.timeout, args.separate, verbose=args.verbose,
+    job = machine.Job(command, args.timeout, args.silence or args.timeout, args.separate, verbose=args.verbose,
                       get={name: pathlib.Path(target) for name, target in (pair(text, "") for text in args.get)})
-    what = machine.Machine([qemu, *qemu_options, "-m", str(args.memory)], image, guest.console, append)
+    what = machine.Machine([qemu, *qemu_options, "-m", str(args.memory)], image, guest.console, append, guest.heartbeat)
     return machine.boot(what, blobs, home, job)
