@@ -53,6 +53,11 @@ static void sample_read(struct reader *r, uint64_t format, struct perfdata_sampl
 	if (format & READ_GROUP)
 		reader_skip(r,
 			    8 * (!!(format & READ_TIME_ENABLED) + !!(format & READ_TIME_RUNNING)));
+	if (format & READ_GROUP && format & READ_ID) {
+		s->group = r->data + r->pos;
+		s->group_count = count;
+		s->group_words = words;
+	}
 	for (uint64_t i = 0; i < count && !r->failed; i++) {
 		reader_skip(r, 8);
 		if (!(format & READ_GROUP))

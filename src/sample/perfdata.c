@@ -10,17 +10,28 @@
 
 #include "base/util.h"
 
-static int header_magic(const uint8_t *data, bool *ret_swap)
+/*
+ * The second version's magic is a number, so it shows the byte order; the first version's is a text
+ * on all machines: there the header's size, a small number, shows it.
+ */
+static int header_magic(const uint8_t *data, size_t size, bool *ret_swap)
 {
-	if (memcmp(data, "PERFILE2", 8) == 0 || memcmp(data, "PERFFILE", 8) == 0) {
+	uint64_t header_size = 0;
+
+	if (memcmp(data, "PERFILE2", 8) == 0) {
 		*ret_swap = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 		return 0;
 	}
-	if (memcmp(data, "2ELIFREP", 8) == 0 || memcmp(data, "ELIFFREP", 8) == 0) {
+	if (memcmp(data, "2ELIFREP", 8) == 0) {
 		*ret_swap = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
 		return 0;
 	}
-	return -EINVAL;
+	if (memcmp(data, "PERFFILE", 8) != 0)
+		return -EINVAL;
+	if (size >= 16)
+		memcpy(&header_size, data + 8, sizeof(header_size));
+	*ret_swap = header_size > UINT32_MAX;
+	return 0;
 }
 
 int perfdata_header_decode(const void *data, size_t size, struct perfdata_header *ret,
@@ -32,7 +43,7 @@ int perfdata_header_decode(const void *data, size_t size, struct perfdata_header
 
 	if (size == 0)
 		return err_set(err, -ENODATA, "empty file: nothing was recorded; record again");
-	known = size < 8 ? -EINVAL : header_magic(data, &header.swap);
+	known = size < 8 ? -EINVAL : header_magic(data, size, &header.swap);
 	if (known < 0)
 		return err_set(err, known,
 			       "not a perf.data file: no PERFILE2 at byte 0; give a file written "
@@ -54,8 +65,10 @@ int perfdata_header_decode(const void *data, size_t size, struct perfdata_header
 	header.data.offset = reader_u64(&r);
 	header.data.size = reader_u64(&r);
 	reader_skip(&r, 16); /* event types, of no use since 2.6.39 */
+	/* Before 2.6.32 the header ended here. */
 	for (size_t i = 0; i < ARRAY_LEN(header.features); i++)
-		header.features[i] = reader_u64(&r);
+		if (header.size > r.pos || header.size == 0)
+			header.features[i] = reader_u64(&r);
 	if (r.failed)
 		return err_set(err, -ENODATA, "cut at byte %zu, inside its header; record again",
 			       size);
@@ -107,6 +120,7 @@ bool perfdata_attr_decode(const void *data, size_t size, bool swap, struct perfd
 	if (!bytes)
 		return false;
 	flags = attr_flags(bytes, big_endian);
+	attr.inherit = flags >> 1 & 1;
 	attr.freq = flags >> 10 & 1;
 	attr.precise = flags >> 15 & 3;
 	attr.sample_id_all = flags >> 18 & 1;

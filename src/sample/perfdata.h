@@ -186,9 +186,9 @@ struct perfdata_attr {
 	uint64_t config, period_or_freq, sample_type, read_format, branch_sample_type;
 	uint64_t regs_user, regs_intr;
 	uint32_t precise, stack_user;
-	int32_t clockid; /* when use_clockid */
+	int32_t clockid;    /* when use_clockid */
 	uint16_t max_stack; /* 0: the kernel's default, 127 */
-	bool freq, comm_exec, sample_id_all, use_clockid;
+	bool freq, inherit, comm_exec, sample_id_all, use_clockid;
 };
 
 struct record_header {
@@ -228,6 +228,10 @@ struct perfdata_sample {
 	/* Where the chain (with its count) and the copies (user registers and stack) lie in the
 	 * record's body; 0, 0: absent. */
 	size_t chain_at, chain_end, copies_at, copies_end;
+	/* Readings of a group with ids: entries of group_words u64, file order; value, id, ... */
+	const uint8_t *group;
+	uint64_t group_count;
+	unsigned group_words;
 	uint64_t lost; /* read_format LOST, highest value of the group */
 	bool has_lost;
 };

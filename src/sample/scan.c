@@ -286,6 +286,8 @@ static void decide_order(struct session *session)
 {
 	session->timed = session->events.len > 0;
 	vec_for_each(&session->events, event)
+		session->group_reads |= session_samples_groups(&event->attr);
+	vec_for_each(&session->events, event)
 		if (!(event->attr.sample_type & SAMPLE_TIME) || !event->attr.sample_id_all)
 			session->timed = false;
 }
@@ -356,12 +358,13 @@ static int scan_file(struct scan *scan, uint32_t file, uint64_t offset, uint64_t
 
 	walk_range(&scan->walk, input, offset, end, 0);
 	for (;;) {
-		scan_samples(scan, chunk.offset + chunk_bytes);
+		scan_samples(scan, session->group_reads ? end : chunk.offset + chunk_bytes);
 		r = walk_next(&scan->walk, &scan->record);
 		if (r != 1)
 			break;
 		packed |= scan->walk.packed;
-		if (!packed && scan->record.offset - chunk.offset >= chunk_bytes) {
+		if (!packed && !session->group_reads &&
+		    scan->record.offset - chunk.offset >= chunk_bytes) {
 			chunk.end = scan->record.offset;
 			steady_map_release(&input->map, chunk.offset, chunk.end);
 			r = vec_push(&session->chunks, chunk);

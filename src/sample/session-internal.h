@@ -157,6 +157,7 @@ struct session {
 	struct u64_map event_ids;
 	uint32_t id_count;
 	bool timed;
+	bool group_reads; /* samples read the counters of a group */
 
 	VEC(struct dso *) dsos;
 	struct hash_index dso_index;
@@ -194,6 +195,12 @@ struct task_slot {
 
 #define TASK_SLOTS 256
 
+/* The last reading of each counter of sampled groups: read-groups.c. */
+struct group_counters {
+	VEC(uint64_t) values;
+	struct u64_map index;
+};
+
 struct sample_reader {
 	struct session *session;
 	struct walk walk;
@@ -204,10 +211,12 @@ struct sample_reader {
 	struct unwinder unwinder;
 	uint64_t samples, truncated, first_time, last_time, bad_samples;
 	struct lost_counters lost;
+	struct group_counters groups;
 };
 
 struct raw_sample {
 	struct perfdata_sample sample;
+	const struct perfdata_attr *attr; /* of the event that took the sample */
 	uint32_t event;
 	uint64_t key;
 	const struct task *task;
@@ -217,6 +226,13 @@ struct raw_sample {
 };
 
 typedef int (*raw_sample_fn)(void *arg, const struct raw_sample *sample);
+
+/* read-groups.c */
+bool session_samples_groups(const struct perfdata_attr *attr);
+/* The sample once for each member of its group whose counter has grown. */
+int group_counters_deliver(struct group_counters *counters, const struct session *session,
+			   const struct raw_sample *raw, raw_sample_fn fn, void *arg);
+void group_counters_fini(struct group_counters *counters);
 
 /* session.c */
 struct event *session_event_by_id(struct session *session, uint64_t id);

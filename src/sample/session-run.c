@@ -41,6 +41,7 @@ void sample_reader_fini(struct sample_reader *reader)
 	free(reader->event_samples);
 	vec_fini(&reader->lost.all);
 	u64_map_fini(&reader->lost.index);
+	group_counters_fini(&reader->groups);
 	reader->scratch = reader->branch_chain = NULL;
 	reader->slots = NULL;
 	reader->event_samples = NULL;
@@ -94,7 +95,6 @@ static void count_sample(struct sample_reader *reader, const struct raw_sample *
 	const struct perfdata_sample *sample = &raw->sample;
 
 	reader->samples++;
-	reader->event_samples[raw->event]++;
 	if (sample->has_time && sample->time) {
 		reader->first_time = MIN(reader->first_time, sample->time);
 		reader->last_time = MAX(reader->last_time, sample->time);
@@ -139,6 +139,7 @@ static void make_sample(struct sample_reader *reader, const struct record *recor
 				    session->header.swap, reader->scratch, SCRATCH_WORDS,
 				    &raw->sample))
 		reader->bad_samples++;
+	raw->attr = attr;
 	if (!raw->sample.has_period)
 		raw->sample.period = attr->freq ? 1 : attr->period_or_freq;
 	raw->key = session->timed ? raw->sample.time : record->sequence;
@@ -149,9 +150,24 @@ static void make_sample(struct sample_reader *reader, const struct record *recor
 	raw->comm = slot->comm;
 }
 
+struct delivery {
+	struct sample_reader *reader;
+	raw_sample_fn fn;
+	void *arg;
+};
+
+static int deliver(void *arg, const struct raw_sample *raw)
+{
+	struct delivery *delivery = arg;
+
+	delivery->reader->event_samples[raw->event]++;
+	return delivery->fn(delivery->arg, raw);
+}
+
 int sample_reader_run(struct sample_reader *reader, const struct chunk *chunk, raw_sample_fn fn,
 		      void *arg)
 {
+	struct delivery delivery = {.reader = reader, .fn = fn, .arg = arg};
 	const struct input_file *file;
 	struct raw_sample raw;
 	struct record record;
@@ -166,7 +182,10 @@ int sample_reader_run(struct sample_reader *reader, const struct chunk *chunk, r
 			continue;
 		make_sample(reader, &record, &raw);
 		count_sample(reader, &raw);
-		r = fn(arg, &raw);
+		r = raw.sample.group_count > 0
+			    ? group_counters_deliver(&reader->groups, reader->session, &raw,
+						     deliver, &delivery)
+			    : deliver(&delivery, &raw);
 		if (r < 0)
 			return r;
 	}
@@ -217,8 +236,8 @@ int sample_reader_finish(struct sample_reader *reader)
 		stats->last_time_ns = MAX(stats->last_time_ns, reader->last_time);
 	}
 	if (session->clock_wall_ns && stats->first_time_ns)
-		session->info.wall_time_ns = session->clock_wall_ns +
-					     (stats->first_time_ns - session->clock_event_ns);
+		session->info.wall_time_ns =
+			session->clock_wall_ns + (stats->first_time_ns - session->clock_event_ns);
 	for (size_t i = 0; i < session->public_events.len; i++)
 		session->public_events.data[i].samples += reader->event_samples[i];
 	vec_for_each(&reader->lost.all, counter)
@@ -313,7 +332,7 @@ static void add_frame(const struct session *session, const struct raw_sample *ra
 /* Where user code was when the kernel ran, from the registers copied for --call-graph dwarf. */
 static bool user_ip(const struct session *session, const struct raw_sample *raw, uint64_t *ret)
 {
-	const struct perfdata_attr *attr = &session->events.data[raw->event].attr;
+	const struct perfdata_attr *attr = raw->attr;
 	const char *arch = session->info.arch;
 	unsigned bit = 8; /* x86 */
 	uint64_t value;
@@ -358,7 +377,7 @@ void session_callers(const struct session *session, const struct raw_sample *raw
 		     const struct leaf *leaf, struct frame_walk *walk)
 {
 	const struct perfdata_sample *sample = &raw->sample;
-	const struct perfdata_attr *attr = &session->events.data[raw->event].attr;
+	const struct perfdata_attr *attr = raw->attr;
 	enum frame_context context = leaf->caller_context;
 	bool exact = leaf->exact, user = leaf->context == FRAME_USER;
 	uint32_t addresses = leaf->skip > 0;

@@ -19,6 +19,8 @@ int session_add_event(struct session *session, const struct perfdata_attr *attr,
 	if (session->events.len >= EVENTS_MAX)
 		return -E2BIG;
 	perfdata_event_name(attr, event.name, sizeof(event.name));
+	if (attr->use_clockid && session->info.clock < 0)
+		session->info.clock = attr->clockid;
 	r = vec_push(&session->events, event);
 	if (r < 0)
 		return r;

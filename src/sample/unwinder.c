@@ -129,7 +129,7 @@ void unwinder_fini(struct unwinder *unwinder)
 int unwinder_run(struct unwinder *unwinder, struct session *session, const struct raw_sample *raw,
 		 struct raw_sample *ret)
 {
-	const struct perfdata_attr *attr = &session->events.data[raw->event].attr;
+	const struct perfdata_attr *attr = raw->attr;
 	const struct perfdata_sample *sample = &raw->sample;
 	struct stack_walker *walker = &unwinder->walker;
 	unsigned mode = sample->misc & REC_MISC_CPUMODE;

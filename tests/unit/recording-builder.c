@@ -71,19 +71,19 @@ void put_sample_id(struct builder *b, uint32_t pid, uint32_t tid, uint64_t time)
 		put64(b, time);
 }
 
-static void put_attr(struct builder *b)
+static void put_attr(struct builder *b, unsigned event)
 {
-	/* freq: bit 10, sample_id_all: bit 18, comm_exec: bit 24; counted from the other end in
-	 * each byte on big-endian machines. */
-	static const uint8_t flags[8] = {0, 1 << 2, 1 << 2, 1 << 0},
-			     mirrored[8] = {0, 1 << 5, 1 << 5, 1 << 7};
+	/* inherit: bit 1, freq: bit 10, sample_id_all: bit 18, comm_exec: bit 24; counted from the
+	 * other end in each byte on big-endian machines. */
+	uint8_t flags[8] = {(uint8_t)(b->inherit << 1), 1 << 2, 1 << 2, 1 << 0};
+	uint8_t mirrored[8] = {(uint8_t)(b->inherit << 6), 1 << 5, 1 << 5, 1 << 7};
 
 	put32(b, 1); /* software */
 	put32(b, b->monotonic ? 96 : 64);
-	put64(b, 0); /* cpu-clock */
+	put64(b, event ? event + 1 : 0); /* cpu-clock, page-faults, ... */
 	put64(b, 99);
 	put64(b, b->sample_type);
-	put64(b, 0);
+	put64(b, b->read_format);
 	str_append(&b->bytes, b->big ? mirrored : flags, 8);
 	for (int i = 0; i < 2; i++)
 		put64(b, 0);
@@ -104,36 +104,46 @@ static size_t more(const struct builder *b)
 
 void file_begin(struct builder *b, uint64_t sample_type)
 {
+	unsigned events = b->events ? b->events : 1;
+
 	b->sample_type = sample_type;
 	str_puts(&b->bytes, b->big ? "2ELIFREP" : "PERFILE2");
 	put64(b, 104);
 	put64(b, 64 + 16 + more(b));
-	put64(b, 112); /* attributes */
-	put64(b, 80 + more(b));
-	put64(b, 192 + more(b)); /* data */
+	put64(b, 104 + 8 * events); /* attributes */
+	put64(b, (80 + more(b)) * events);
+	put64(b, 104 + (88 + more(b)) * events); /* data */
 	put64(b, 0);
 	for (int i = 0; i < 6; i++)
 		put64(b, 0);
-	put64(b, 7); /* the event's id, at 104 */
-	put_attr(b);
-	put64(b, 104);
-	put64(b, 8);
+	for (unsigned i = 0; i < events; i++)
+		put64(b, 7 + i);
+	for (unsigned i = 0; i < events; i++) {
+		put_attr(b, i);
+		put64(b, 104 + 8 * i);
+		put64(b, 8);
+	}
+	b->data = b->bytes.len;
 }
 
 void file_end(struct builder *b)
 {
-	patch64(b, 48, b->bytes.len - 192 - more(b));
+	patch64(b, 48, b->bytes.len - b->data);
 }
 
 void pipe_begin(struct builder *b, uint64_t sample_type)
 {
+	unsigned events = b->events ? b->events : 1;
+
 	b->sample_type = sample_type;
 	str_puts(&b->bytes, b->big ? "2ELIFREP" : "PERFILE2");
 	put64(b, 16);
-	record_begin(b, REC_HEADER_ATTR, 0);
-	put_attr(b);
-	put64(b, 7);
-	record_end(b);
+	for (unsigned i = 0; i < events; i++) {
+		record_begin(b, REC_HEADER_ATTR, 0);
+		put_attr(b, i);
+		put64(b, 7 + i);
+		record_end(b);
+	}
 }
 
 void put_comm(struct builder *b, uint32_t pid, uint32_t tid, const char *comm, bool exec,

@@ -10,8 +10,10 @@ struct builder {
 	struct str bytes;
 	bool big;       /* big-endian */
 	bool monotonic; /* times are of CLOCK_MONOTONIC; little-endian files only */
-	uint64_t sample_type;
-	size_t record; /* where the open record begins */
+	bool inherit;
+	unsigned events; /* 0 means 1 */
+	uint64_t sample_type, read_format;
+	size_t record, data; /* where the open record begins; and the first one */
 };
 
 void put8(struct builder *b, uint8_t v);
@@ -26,7 +28,8 @@ void record_end(struct builder *b);
 /* pid, tid and time at the end of records other than samples. */
 void put_sample_id(struct builder *b, uint32_t pid, uint32_t tid, uint64_t time);
 
-/* A 104-byte header, one 64-byte attribute of cpu-clock with one id; records follow. */
+/* A 104-byte header, 64-byte attributes of cpu-clock, page-faults, ... with the ids 7, 8, ...;
+ * records follow. */
 void file_begin(struct builder *b, uint64_t sample_type);
 /* Completes the header's data size. */
 void file_end(struct builder *b);

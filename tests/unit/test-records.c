@@ -1,0 +1,208 @@
+/*
+ * Records beyond the story of a process: groups of counters, cgroups, BPF programs that come and
+ * go, old headers. Small files built here, in both byte orders.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/util.h"
+#include "harness/tap.h"
+#include "recording-builder.h"
+#include "sample/collect.h"
+#include "sample/perfdata.h"
+#include "sample/session.h"
+
+#define TYPE  (SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_PERIOD)
+#define GROUP (SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_ID | SAMPLE_READ)
+
+static char path[64] = "/tmp/culprit-records-XXXXXX";
+
+static const char *write_file(const struct str *bytes)
+{
+	if (strchr(path, 'X'))
+		close(mkstemp(path));
+	EXPECT_INT(file_write_atomic(path, bytes->data, bytes->len, 0600, NULL), 0);
+	return path;
+}
+
+__attribute__((destructor)) static void remove_file(void)
+{
+	unlink(path);
+}
+
+/* "event ip period;" */
+static int log_sample(void *arg, const struct sample *sample)
+{
+	struct str *text = arg;
+
+	str_printf(text, "%u %llx %llu;", sample->event, (unsigned long long)sample->frames[0].ip,
+		   (unsigned long long)sample->period);
+	return 0;
+}
+
+static void replay_to(const struct str *bytes, struct str *text, uint64_t *ret_samples)
+{
+	struct session *session = NULL;
+	struct err err = {0};
+
+	if (session_open(write_file(bytes), &session, &err) < 0) {
+		EXPECT_STR(err.text, "");
+		return;
+	}
+	EXPECT_INT(session_run(session, log_sample, text, &err), 0);
+	if (ret_samples)
+		*ret_samples = session_stats(session)->samples;
+	session_close(session);
+}
+
+/* A sample of the leader, id 7, that reads all three counters. */
+static void put_group(struct builder *b, uint32_t tid, uint64_t ip, uint64_t clock, uint64_t faults,
+		      uint64_t switches)
+{
+	const uint64_t values[] = {clock, faults, switches};
+
+	record_begin(b, REC_SAMPLE, REC_MISC_USER);
+	put64(b, ip);
+	put32(b, 10);
+	put32(b, tid);
+	put64(b, 100);
+	put64(b, 7);
+	put64(b, 3);
+	if (b->read_format & READ_TIME_ENABLED)
+		put64(b, 1);
+	if (b->read_format & READ_TIME_RUNNING)
+		put64(b, 1);
+	for (uint64_t i = 0; i < 3; i++) {
+		put64(b, values[i]);
+		put64(b, 7 + i);
+		if (b->read_format & READ_LOST)
+			put64(b, 0);
+	}
+	record_end(b);
+}
+
+/* What a counter grew by since the reading before is the weight; one that stood still gives
+ * nothing. */
+TEST(leader_sampling_gives_what_counters_grew_by)
+{
+	static const uint64_t formats[] = {
+		READ_GROUP | READ_ID,
+		READ_GROUP | READ_ID | READ_TIME_ENABLED | READ_TIME_RUNNING,
+		READ_GROUP | READ_ID | READ_LOST,
+		READ_GROUP | READ_ID | READ_LOST | READ_TIME_ENABLED,
+	};
+
+	for (unsigned i = 0; i < 4 * ARRAY_LEN(formats); i++) {
+		struct builder b = {.big = i & 1, .events = 3, .read_format = formats[i / 4]};
+		struct str text = {0};
+		uint64_t samples = 0;
+
+		if (i & 2)
+			pipe_begin(&b, GROUP);
+		else
+			file_begin(&b, GROUP);
+		put_group(&b, 10, 0x1000, 500, 3, 0);
+		put_group(&b, 11, 0x2000, 900, 3, 0);
+		put_group(&b, 10, 0x3000, 1000, 5, 1);
+		put_group(&b, 10, 0x4000, 20, 1, 1); /* reset: what it grew by is not known */
+		put_group(&b, 10, 0x5000, 30, 1, 2);
+		if (!(i & 2))
+			file_end(&b);
+		replay_to(&b.bytes, &text, &samples);
+		EXPECT_STR(str_text(&text), "0 1000 500;1 1000 3;0 2000 400;0 3000 100;1 3000 2;"
+					    "2 3000 1;0 5000 10;2 5000 1;");
+		EXPECT_INT(samples, 5);
+		str_fini(&text);
+		str_fini(&b.bytes);
+	}
+}
+
+/* Threads that inherit an event share its id, not its counter. */
+TEST(leader_sampling_of_inherited_events)
+{
+	struct builder b = {.events = 3, .read_format = READ_GROUP | READ_ID, .inherit = true};
+	struct str text = {0};
+
+	file_begin(&b, GROUP);
+	put_group(&b, 10, 0x1000, 500, 3, 0);
+	put_group(&b, 11, 0x2000, 100, 0, 0);
+	put_group(&b, 10, 0x3000, 600, 3, 0);
+	put_group(&b, 11, 0x4000, 250, 1, 0);
+	file_end(&b);
+	replay_to(&b.bytes, &text, NULL);
+	EXPECT_STR(str_text(&text),
+		   "0 1000 500;1 1000 3;0 2000 100;0 3000 100;0 4000 150;1 4000 1;");
+	str_fini(&text);
+	str_fini(&b.bytes);
+}
+
+/* More samples than one chunk of the file has: counters go on across its border, in all readers. */
+TEST(leader_sampling_of_a_long_recording)
+{
+	struct builder b = {.events = 3, .read_format = READ_GROUP | READ_ID};
+	struct collect_options options = {.no_symbols = true};
+	struct session *session = NULL;
+	struct profile profile;
+	int64_t clock = 0, faults = 0;
+
+	file_begin(&b, GROUP);
+	for (uint64_t i = 1; i <= 40000; i++)
+		put_group(&b, 10, 0x1000 + i % 100, 10 * i, i / 2, 0);
+	file_end(&b);
+	EXPECT(b.bytes.len > 3 << 20);
+	ASSERT(session_open(write_file(&b.bytes), &session, NULL) == 0);
+	ASSERT(profile_init(&profile) == 0);
+	EXPECT_INT(collect_profile(session, &options, &profile, NULL), 0);
+	EXPECT_INT(profile.value_types.len, 4); /* context-switches have no samples */
+	EXPECT_INT(profile_total(&profile, 1, &clock), 0);
+	EXPECT_INT(profile_total(&profile, 3, &faults), 0);
+	EXPECT_INT(clock, 400000);
+	EXPECT_INT(faults, 20000);
+	profile_fini(&profile);
+	session_close(session);
+	str_fini(&b.bytes);
+}
+
+/* A count of members that lies. */
+TEST(a_damaged_group_is_no_sample_of_others)
+{
+	struct builder b = {.events = 3, .read_format = READ_GROUP | READ_ID};
+	struct str text = {0};
+
+	file_begin(&b, GROUP);
+	put_group(&b, 10, 0x1000, 500, 3, 0);
+	patch64(&b, b.bytes.len - 56, UINT64_MAX / 16);
+	put_group(&b, 10, 0x2000, 600, 3, 0);
+	file_end(&b);
+	replay_to(&b.bytes, &text, NULL);
+	EXPECT_STR(str_text(&text), "0 1000 1;0 2000 600;1 2000 3;");
+	str_fini(&text);
+	str_fini(&b.bytes);
+}
+
+/* The first version's magic is the same text on all machines. */
+TEST(headers_of_the_first_version)
+{
+	for (int big = 0; big < 2; big++) {
+		for (int bare = 0; bare < 2; bare++) {
+			struct builder b = {.big = big};
+			struct str text = {0};
+
+			file_begin(&b, TYPE);
+			put_sample(&b, REC_MISC_USER, 10, 10, 100, 0x1000, NULL);
+			file_end(&b);
+			memcpy(b.bytes.data, "PERFFILE", 8);
+			if (bare) { /* ends before the bits of the features: what stands there is
+				       none */
+				patch64(&b, 8, 72);
+				b.bytes.data[72] = b.bytes.data[79] = 0x0c;
+			}
+			replay_to(&b.bytes, &text, NULL);
+			EXPECT_STR(str_text(&text), "0 1000 1000;");
+			str_fini(&text);
+			str_fini(&b.bytes);
+		}
+	}
+}
