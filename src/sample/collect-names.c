@@ -112,7 +112,9 @@ static int load(struct naming *naming, const struct dso *dso, struct module **re
 		if (!ref.image && !naming->same_kernel)
 			return 0;
 	} else if (dso->kind == MODULE_VDSO) {
-		if (!naming->same_kernel)
+		/* By its build id, when it is known, this kernel's is refused or taken. */
+		ref.image = session_vdso(naming->session, &ref.image_size);
+		if (!ref.image && !naming->same_kernel && dso->build_id.size == 0)
 			return 0;
 	} else if (dso->path[0] == '[') {
 		return 0;

@@ -152,6 +152,24 @@ static int feature_symbols(struct session *session, struct reader *r)
 	return status == -ENOMEM ? status : 0;
 }
 
+static int feature_vdso(struct session *session, struct reader *r)
+{
+	uint32_t version = reader_u32(r);
+	uint64_t size;
+	int status;
+
+	reader_skip(r, 4);
+	size = reader_u64(r);
+	if (r->failed || version != 1 || size > VDSO_MAX)
+		return 0;
+	str_clear(&session->vdso);
+	status = zstd_decompress(r->data + r->pos, reader_left(r), (size_t)size, &session->vdso,
+				 NULL);
+	if (status < 0)
+		str_clear(&session->vdso);
+	return status == -ENOMEM ? status : 0;
+}
+
 /* The counts themselves come from the samples. */
 static void feature_stacks(struct session *session, struct reader *r)
 {
@@ -245,6 +263,8 @@ int session_feature(struct session *session, unsigned feature, const uint8_t *da
 		return 0;
 	case FEAT_CULPRIT_SYMBOLS:
 		return feature_symbols(session, &r);
+	case FEAT_CULPRIT_VDSO:
+		return feature_vdso(session, &r);
 	case FEAT_CULPRIT_STACKS:
 		feature_stacks(session, &r);
 		return 0;
@@ -261,7 +281,8 @@ static bool feature_wanted(unsigned feature)
 	default:
 		return feature < 32 || feature == FEAT_SIMPLEPERF_META_INFO ||
 		       feature == FEAT_SIMPLEPERF_FILE || feature == FEAT_SIMPLEPERF_FILE2 ||
-		       feature == FEAT_CULPRIT_SYMBOLS || feature == FEAT_CULPRIT_STACKS;
+		       feature == FEAT_CULPRIT_SYMBOLS || feature == FEAT_CULPRIT_STACKS ||
+		       feature == FEAT_CULPRIT_VDSO;
 	}
 }
 
@@ -308,6 +329,8 @@ static const char *feature_holds(unsigned feature)
 		return missing_machine;
 	case FEAT_CULPRIT_SYMBOLS:
 		return "kernel symbols";
+	case FEAT_CULPRIT_VDSO:
+		return "vdso";
 	case FEAT_CULPRIT_STACKS:
 		return "where stacks were lost";
 	default:

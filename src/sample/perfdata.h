@@ -110,6 +110,7 @@ enum {
 	/* Stacks unwound while recording: u32 version (1), u32 bytes copied of each, u64 stacks,
 	   cut, lost, found partly by frame pointers; text of where most were lost. */
 	FEAT_CULPRIT_STACKS = 251,
+	FEAT_CULPRIT_VDSO = 252,
 	FEAT_BITS = 256,
 };
 

@@ -179,7 +179,7 @@ struct session {
 	VEC(struct side_event) side; /* until the tasks are built */
 	struct tasks tasks;
 	VEC(struct chunk) chunks;
-	struct str kallsyms;
+	struct str kallsyms, vdso;
 	struct unwind_modules unwind;
 	struct lost_counters lost;
 	uint64_t lost_sample_records;

@@ -222,6 +222,7 @@ void session_close(struct session *session)
 	tasks_fini(&session->tasks);
 	vec_fini(&session->chunks);
 	str_fini(&session->kallsyms);
+	str_fini(&session->vdso);
 	vec_fini(&session->lost.all);
 	u64_map_fini(&session->lost.index);
 	free(session);
@@ -253,6 +254,12 @@ const void *session_kallsyms(const struct session *session, size_t *ret_size)
 {
 	*ret_size = session->kallsyms.len;
 	return session->kallsyms.len ? session->kallsyms.data : NULL;
+}
+
+const void *session_vdso(const struct session *session, size_t *ret_size)
+{
+	*ret_size = session->vdso.len;
+	return session->vdso.len ? session->vdso.data : NULL;
 }
 
 uint32_t session_dso_count(const struct session *session)

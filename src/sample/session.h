@@ -121,5 +121,7 @@ int session_run(struct session *session, int (*fn)(void *arg, const struct sampl
 const struct session_stats *session_stats(const struct session *session);
 /* The kernel symbols (kallsyms text) kept inside the recording, or NULL. */
 const void *session_kallsyms(const struct session *session, size_t *ret_size);
+/* The recorded machine's vdso, NULL when the recording does not hold it. */
+const void *session_vdso(const struct session *session, size_t *ret_size);
 uint32_t session_dso_count(const struct session *session);
 const struct dso *session_dso(const struct session *session, uint32_t id);

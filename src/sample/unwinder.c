@@ -70,8 +70,11 @@ static struct unwind_table *load(const struct session *session, const struct dso
 		.kind = dso->kind, .path = dso->path, .build_id = dso->build_id, .pid = dso->pid};
 	struct unwind_table *table;
 
+	if (dso->kind == MODULE_VDSO)
+		ref.image = session_vdso(session, &ref.image_size);
 	if ((dso->kind != MODULE_ELF && dso->kind != MODULE_VDSO) ||
-	    (dso->kind == MODULE_VDSO && !same_kernel(session)))
+	    (dso->kind == MODULE_VDSO && !ref.image && dso->build_id.size == 0 &&
+	     !same_kernel(session)))
 		return no_table;
 	return unwind_table_open(session->unwind.symbols, &ref, &table, NULL) < 0 ? no_table
 										  : table;

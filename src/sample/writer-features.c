@@ -7,13 +7,17 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/compress.h"
 #include "base/file.h"
 #include "base/util.h"
 #include "sample/writer-internal.h"
+#include "symbols/symbols.h"
 
 #define STRING_ALIGN       64
 #define CPUINFO_MAX        (1 << 20)
 #define CLOCK_DATA_VERSION 1
+#define VDSO_VERSION       1
+#define VDSO_LEVEL         9
 
 /* A length with padding, then the text: the format's string. */
 static void put_string(struct str *out, const char *text)
@@ -152,6 +156,27 @@ static int compressed_feature(struct writer *writer)
 	return take_feature(writer, FEATURE_COMPRESSED, &bytes);
 }
 
+/* For those who open the recording under another kernel: the vdso's names, and how to unwind it. */
+static int vdso_feature(struct writer *writer)
+{
+	struct str bytes = {0};
+	const void *image;
+	size_t size;
+	int r;
+
+	image = symbols_own_vdso(&size);
+	if (!image)
+		return 0;
+	put_u32(&bytes, VDSO_VERSION);
+	put_u32(&bytes, 0);
+	put_u64(&bytes, size);
+	r = zstd_compress(image, size, VDSO_LEVEL, &bytes, NULL);
+	if (r == 0)
+		return take_feature(writer, FEATURE_CULPRIT_VDSO, &bytes);
+	str_fini(&bytes);
+	return r;
+}
+
 int writer_standard_features(struct writer *writer, int argc, char **argv)
 {
 	struct str bytes = {0};
@@ -181,5 +206,7 @@ int writer_standard_features(struct writer *writer, int argc, char **argv)
 		r = clock_features(writer);
 	if (r == 0)
 		r = writer_tracing_feature(writer);
+	if (r == 0)
+		r = vdso_feature(writer);
 	return r == 0 ? compressed_feature(writer) : r;
 }

@@ -45,6 +45,7 @@ enum perf_feature {
 	FEATURE_CLOCK_DATA = 29,
 	FEATURE_CULPRIT = 250, /* ours; perf skips bits it does not know */
 	FEATURE_CULPRIT_STACKS = 251,
+	FEATURE_CULPRIT_VDSO = 252,
 };
 
 struct writer;

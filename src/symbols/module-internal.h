@@ -68,6 +68,3 @@ int module_load_perf_map(const struct symbols *symbols, const struct module_ref 
 			 struct module *module);
 int module_load_jitdump(const struct symbols *symbols, const struct module_ref *ref,
 			struct module *module);
-
-/* The vdso image of this process, NULL when there is none. */
-const void *symbols_own_vdso(size_t *ret_size);

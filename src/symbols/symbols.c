@@ -26,7 +26,6 @@
 #include "symbols/symtab-internal.h"
 
 #define MAPS_MAX (64u << 20)
-#define VDSO_MAX (64u << 10)
 
 static void module_free(struct module *module)
 {

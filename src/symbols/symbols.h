@@ -116,6 +116,11 @@ size_t module_bad_lines(const struct module *module);
  */
 uint64_t module_file_to_vaddr(const struct module *module, uint64_t offset);
 
+/* No vdso is larger. */
+#define VDSO_MAX (64u << 10)
+/* The vdso image of this process, NULL when there is none. */
+const void *symbols_own_vdso(size_t *ret_size);
+
 /* True for names that compilers give to jitdump files: ".../jit-PID.dump". */
 bool jitdump_is_path(const char *path);
 

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "base/util.h"
 #include "symbols/dwarf-constants.h"
+#include "symbols/elf-symbols-internal.h"
 #include "symbols/module-internal.h"
 #include "symbols/unwind-internal.h"
 
@@ -390,21 +391,36 @@ int unwind_table_of_image(const void *image, size_t size, struct unwind_table **
 	return r;
 }
 
+/* From the one that was recorded; unknown ids accept any. */
+static bool vdso_differs(const void *image, size_t size, const struct build_id *want)
+{
+	struct elf_file elf = {.fd = -1};
+	struct build_id have;
+	bool differs;
+
+	if (want->size == 0 || elf_open_image(image, size, NULL, &elf, NULL) < 0)
+		return false;
+	differs = elf_build_id(&elf, &have) == 0 && !build_id_equal(&have, want);
+	elf_close(&elf);
+	return differs;
+}
+
 static int table_of_ref(const struct symbols *symbols, const struct module_ref *ref, bool search,
 			struct unwind_table **ret, struct err *err)
 {
 	struct elf_file elf = {.fd = -1};
 	struct str why = {0};
 	char *path = NULL;
-	size_t size;
+	size_t size = 0;
 	int r;
 
 	if (ref->kind == MODULE_VDSO) {
 		const void *image = ref->image ? ref->image : symbols_own_vdso(&size);
 
-		if (!image)
+		size = ref->image ? ref->image_size : size;
+		if (!image || (!ref->image && vdso_differs(image, size, &ref->build_id)))
 			return -ENOENT;
-		return unwind_table_of_image(image, ref->image ? ref->image_size : size, ret, err);
+		return unwind_table_of_image(image, size, ret, err);
 	}
 	if (ref->kind != MODULE_ELF)
 		return -ENOTSUP;

@@ -170,6 +170,15 @@ END
 "$CULPRIT" record -q -g -o data -- ./clock
 if "$CULPRIT" report -i data | grep -q '\[vdso\] .*clock_gettime'; then
 	ok "the vdso's functions are named"
+	# Its callers are found through it, from copied stacks: the program has no frame pointers.
+	"$CULPRIT" record -q --call-graph dwarf,raw -o data -- ./clock
+	if "$CULPRIT" convert data --to folded --value samples | awk '
+		/gettime/ { all += $NF; if (/;main;/) rooted += $NF }
+		END { print rooted " of " all; exit !(all > 20 && rooted >= 0.99 * all) }' >rooted; then
+		ok "stacks through the vdso reach main ($(cat rooted))"
+	else
+		not_ok "stacks through the vdso reach main" "$(cat rooted)"
+	fi
 elif grep -q 'vdso' /proc/self/maps && [ "$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)" != hpet ]; then
 	not_ok "the vdso's functions are named" "$("$CULPRIT" report -i data)"
 else

@@ -590,3 +590,70 @@ TEST(exec_takes_effect_with_its_first_mapping)
 	str_fini(&log.text);
 	str_fini(&b.bytes);
 }
+
+static void put_feature(struct builder *b, uint64_t feature, const void *bytes, size_t size)
+{
+	record_begin(b, REC_HEADER_FEATURE, 0);
+	put64(b, feature);
+	str_append(&b->bytes, bytes, size);
+	record_end(b);
+}
+
+static int find_call(void *arg, const struct sample *sample)
+{
+	*(const struct dso **)arg = sample->frames[0].dso;
+	return 0;
+}
+
+/* A recording of another kernel: its vdso is named by the image that came with it alone. */
+TEST(vdso_of_another_kernel)
+{
+	size_t size;
+	const void *image = symbols_own_vdso(&size);
+
+	SKIP_IF(!image, "this kernel gives no vdso");
+	for (unsigned saved = 0; saved < 2; saved++) {
+		const struct collect_options options = {0};
+		struct builder b = {0}, section = {0};
+		const struct dso *dso = NULL;
+		struct session *session;
+		struct module *module;
+		struct symbols *symbols;
+		struct profile profile;
+		struct symbol symbol;
+		uint64_t address = 0;
+
+		pipe_begin(&b, TYPE);
+		put_string(&section, "9.9.9-other");
+		put_feature(&b, FEAT_OSRELEASE, section.bytes.data, section.bytes.len);
+		str_clear(&section.bytes);
+		put32(&section, 1), put32(&section, 0), put64(&section, size);
+		EXPECT_INT(zstd_compress(image, size, 1, &section.bytes, NULL), 0);
+		if (saved)
+			put_feature(&b, FEAT_CULPRIT_VDSO, section.bytes.data, section.bytes.len);
+		/* An address that has a name. */
+		EXPECT_INT(symbols_new(&options.symbols, &symbols), 0);
+		EXPECT_INT(
+			symbols_module(symbols, &(struct module_ref){.kind = MODULE_VDSO}, &module),
+			0);
+		while (address < size && !module_lookup(module, address, &symbol))
+			address++;
+		put_comm(&b, 9, 9, "clock", false, 0);
+		put_mmap(&b, REC_MISC_USER, 9, 0x7fff00000000, size, 0, "[vdso]", 0);
+		put_sample(&b, REC_MISC_USER, 9, 9, 100, 0x7fff00000000 + address, NULL);
+		ASSERT(session_open(write_file(b.bytes.data, b.bytes.len), &session, NULL) == 0);
+		EXPECT_INT(session_run(session, find_call, &dso, NULL), 0);
+		EXPECT(dso && dso->kind == MODULE_VDSO);
+		EXPECT(!!session_vdso(session, &size) == saved);
+		EXPECT_INT(profile_init(&profile), 0);
+		EXPECT_INT(collect_profile(session, &options, &profile, NULL), 0);
+		EXPECT((strtab_find(&profile.strings, symbol.name, strlen(symbol.name)) !=
+			HASH_NONE) == saved);
+		profile_fini(&profile);
+		session_close(session);
+		symbols_free(symbols);
+		str_fini(&section.bytes);
+		str_fini(&b.bytes);
+		image = symbols_own_vdso(&size);
+	}
+}
