@@ -21,6 +21,7 @@
 #include "base/str.h"
 #include "base/util.h"
 #include "symbols/elf-symbols-internal.h"
+#include "symbols/gopclntab.h"
 #include "symbols/locate-internal.h"
 #include "symbols/module-internal.h"
 #include "symbols/symtab-internal.h"
@@ -173,6 +174,9 @@ static int load_elf_symbols(const struct elf_file *elf, const struct elf_file *d
 			r = symtab_builder_own(builder, TAKE_PTR(mini.owned_image));
 		elf_close(&mini);
 	}
+	/* Go's own table has the names that strip took. */
+	if (r == 0 && !found && !debug)
+		r = elf_load_go(elf, builder);
 	if (r == 0)
 		r = elf_load_dynsym(elf, 0, builder);
 	return r == 0 ? elf_load_plt(elf, builder) : r;
@@ -216,7 +220,7 @@ static int load_opened_elf(const struct symbols *symbols, struct module *module,
 			"its debug package",
 			module->file ? module->file : "[vdso]");
 	module->stripped = module->file && !separate && !has_symtab(elf) &&
-			   !elf_section_named(elf, ".gnu_debugdata");
+			   !elf_section_named(elf, ".gnu_debugdata") && !elf_has_go(elf);
 	keep_segments(module, elf);
 	symtab_builder_fini(&builder);
 	elf_close(&debug);

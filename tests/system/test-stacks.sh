@@ -38,6 +38,8 @@ build() {
 	[ -x cxx ] && build cxx-stripped strip -o cxx-stripped cxx
 	build rust rustc -O -o rust "$programs/stacks.rs"
 	build go env "GOCACHE=$PWD/gocache" go build -o go "$programs/stacks.go"
+	# Names come from the table that Go's own tracebacks need, unwinding from the code: strip leaves nothing else.
+	[ -x go ] && build go-stripped strip -o go-stripped go
 }
 
 # recorded NAME MODE: into NAME.data and NAME.folded; longer when the machine is so busy that it got few samples
