@@ -432,7 +432,7 @@ static int collect_sample(void *arg, const struct raw_sample *raw)
 	struct raw_sample unwound;
 	int r;
 
-	if (!raw->sample.stack || collector->options->no_callchains)
+	if (!raw->sample.user_regs || collector->options->no_callchains)
 		return collect_unwound(collector, raw);
 	r = unwinder_run(&collector->reader.unwinder, collector->reader.session, raw, &unwound);
 	return r < 0 ? r : collect_unwound(collector, &unwound);

@@ -26,9 +26,13 @@
 /* ax..r15 without the segment registers, as the unwinder needs them (asm/perf_regs.h) */
 #define USER_REGS UINT64_C(0xff0fff)
 #elif defined(__aarch64__)
-#define USER_REGS ((UINT64_C(1) << 33) - 1)
+#define USER_REGS     ((UINT64_C(1) << 33) - 1)
+#define LINK_REGISTER (UINT64_C(1) << 30)
 #else
 #define USER_REGS 0
+#endif
+#ifndef LINK_REGISTER
+#define LINK_REGISTER 0
 #endif
 
 static int event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group)
@@ -57,6 +61,11 @@ static void set_callgraph(struct perf_event_attr *attr, const struct recorder *r
 					   PERF_SAMPLE_BRANCH_NO_FLAGS;
 		break; /* the chain has the innermost address at least */
 	case CALLGRAPH_FP:
+		/* The callers of functions without a frame (unwinder.c). */
+		if (LINK_REGISTER) {
+			attr->sample_type |= PERF_SAMPLE_REGS_USER;
+			attr->sample_regs_user = LINK_REGISTER;
+		}
 		break;
 	}
 	attr->sample_type |= PERF_SAMPLE_CALLCHAIN;

@@ -485,7 +485,7 @@ static int run_sample(void *arg, const struct raw_sample *raw)
 	struct raw_sample unwound;
 	int r;
 
-	if (!raw->sample.stack)
+	if (!raw->sample.user_regs)
 		return run_unwound(run, raw);
 	r = unwinder_run(&run->reader->unwinder, run->session, raw, &unwound);
 	return r < 0 ? r : run_unwound(run, &unwound);

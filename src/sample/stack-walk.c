@@ -13,7 +13,6 @@
 #include "sample/perfdata.h"
 
 #define SLOTS       16384 /* a power of two */
-#define CHAIN_MAX   16384
 #define SIGNALS_MAX 64
 
 /* perf's numbers of registers. */
@@ -23,7 +22,7 @@
 int stack_walker_init(struct stack_walker *walker)
 {
 	walker->slots = calloc(SLOTS, sizeof(*walker->slots));
-	walker->chain = malloc(CHAIN_MAX * sizeof(*walker->chain));
+	walker->chain = malloc(STACK_CHAIN_MAX * sizeof(*walker->chain));
 	if (walker->slots && walker->chain)
 		return 0;
 	stack_walker_fini(walker);
@@ -178,7 +177,7 @@ enum unwind_result stack_walk(struct stack_walker *walker, struct unwind_regs *r
 
 		if (code.kind == STACK_UNMAPPED && !leaf)
 			return UNWIND_LOST;
-		if (walker->len + 2 > CHAIN_MAX || (signal && signals++ == SIGNALS_MAX))
+		if (walker->len + 2 > STACK_CHAIN_MAX || (signal && signals++ == SIGNALS_MAX))
 			return UNWIND_CUT;
 		if (exact || signal) /* an address and not a return address follows */
 			walker->chain[walker->len++] = CONTEXT_USER;
@@ -232,7 +231,7 @@ void stack_walk_begin(struct stack_walker *walker, const uint64_t *chain, size_t
 {
 	walker->len = 0;
 	walker->by_frame_pointer = false;
-	for (size_t i = 0; i < chain_len && walker->len < CHAIN_MAX / 2; i++) {
+	for (size_t i = 0; i < chain_len && walker->len < STACK_CHAIN_MAX / 2; i++) {
 		uint64_t ip = chain[i];
 
 		if (ip == CONTEXT_USER || ip == CONTEXT_USER_DEFERRED)

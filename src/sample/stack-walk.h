@@ -31,6 +31,9 @@ struct stack_slot {
 	struct stack_code code;
 };
 
+/* Addresses of a chain, markers included. */
+#define STACK_CHAIN_MAX 16384
+
 struct stack_walker {
 	/* What is at an address of the space of the walk; exact: not a return address. */
 	void (*find)(void *arg, uint64_t ip, bool exact, struct stack_code *ret);

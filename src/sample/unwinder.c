@@ -8,7 +8,8 @@
 #include "base/util.h"
 #include "sample/session-internal.h"
 
-#define ABI_64 2
+#define ABI_64       2
+#define ADDRESS_MASK ((UINT64_C(1) << 48) - 1)
 
 static struct unwind_table *const no_table = (struct unwind_table *)-1;
 
@@ -129,6 +130,69 @@ void unwinder_fini(struct unwinder *unwinder)
 	stack_walker_fini(&unwinder->walker);
 }
 
+/* Where the chain's user part begins: behind its marker. 0: there is none. */
+static size_t user_part(const struct perfdata_sample *sample)
+{
+	for (size_t i = 0; i < sample->chain_len; i++)
+		if (sample->chain[i] == CONTEXT_USER || sample->chain[i] == CONTEXT_USER_DEFERRED)
+			return i + 1;
+	return 0;
+}
+
+/* The return address that the leaf has not saved; false when it has, or may have. */
+static bool unsaved_return(struct unwinder *unwinder, const struct perfdata_attr *attr,
+			   const struct perfdata_sample *sample, uint64_t leaf, uint64_t *ret)
+{
+	struct session *session = unwinder->session;
+	uint64_t below = attr->regs_user & ((UINT64_C(1) << UNWIND_ARM_LR) - 1), lr;
+	struct stack_code code = {.kind = STACK_UNMAPPED};
+
+	memcpy(&lr, sample->user_regs + 8 * __builtin_popcountll(below), sizeof(lr));
+	if (session->header.swap)
+		lr = __builtin_bswap64(lr);
+	lr &= ADDRESS_MASK; /* it may be signed */
+	find_code(unwinder, leaf, true, &code);
+	*ret = lr;
+	return code.kind == STACK_RULE && code.rule.ra.kind == UNWIND_SAME && lr > 1 &&
+	       map_store_find(&session->tasks.maps, unwinder->task->root, lr - 1);
+}
+
+/*
+ * Frame pointers of arm64: a function that calls nothing makes no frame, and the chain then goes
+ * from it to the caller of its caller. Its caller is in the link register, when the recording has
+ * it (perf's has, and culprit's) and the leaf's call frame information says that it is not saved.
+ */
+static int add_leaf_caller(struct unwinder *unwinder, const struct perfdata_attr *attr,
+			   const struct raw_sample *raw, struct raw_sample *ret)
+{
+	const struct perfdata_sample *sample = &raw->sample;
+	struct stack_walker *walker = &unwinder->walker;
+	size_t leaf = user_part(sample);
+	uint64_t caller;
+
+	if (leaf == 0 || leaf >= sample->chain_len || sample->chain_len >= STACK_CHAIN_MAX)
+		return 0;
+	unwinder->task = raw->task;
+	walker->arch = UNWIND_ARM64;
+	if (!unsaved_return(unwinder, attr, sample, sample->chain[leaf], &caller) ||
+	    (leaf + 1 < sample->chain_len && sample->chain[leaf + 1] == caller))
+		return 0;
+	memcpy(walker->chain, sample->chain, (leaf + 1) * sizeof(*walker->chain));
+	walker->chain[leaf + 1] = caller;
+	memcpy(walker->chain + leaf + 2, sample->chain + leaf + 1,
+	       (sample->chain_len - leaf - 1) * sizeof(*walker->chain));
+	ret->sample.chain = walker->chain;
+	ret->sample.chain_len = sample->chain_len + 1;
+	return 0;
+}
+
+/* A recording of chains by frame pointers with the link register of arm64. */
+static bool has_link_register(const struct session *session, const struct perfdata_attr *attr)
+{
+	return attr->regs_user >> UNWIND_ARM_LR & 1 && session->info.arch &&
+	       strcmp(session->info.arch, "aarch64") == 0;
+}
+
 int unwinder_run(struct unwinder *unwinder, struct session *session, const struct raw_sample *raw,
 		 struct raw_sample *ret)
 {
@@ -141,7 +205,8 @@ int unwinder_run(struct unwinder *unwinder, struct session *session, const struc
 	enum unwind_result result;
 
 	*ret = *raw;
-	if (!sample->stack || !sample->user_regs || sample->user_abi != ABI_64)
+	if (!sample->user_regs || sample->user_abi != ABI_64 ||
+	    (!sample->stack && !has_link_register(session, attr)))
 		return 0;
 	if (!walker->slots) {
 		int r = unwinder_init(unwinder, session);
@@ -149,6 +214,8 @@ int unwinder_run(struct unwinder *unwinder, struct session *session, const struc
 		if (r < 0)
 			return r;
 	}
+	if (!sample->stack)
+		return add_leaf_caller(unwinder, attr, raw, ret);
 	walker->arch = arch_of(session, attr);
 	walker->space = raw->task->root;
 	unwinder->task = raw->task;

@@ -38,9 +38,10 @@ void unwind_modules_fini(struct unwind_modules *modules);
 void unwinder_fini(struct unwinder *unwinder);
 
 /*
- * *ret is the sample with its stack unwound (unwound is set, and cut or lost when the root was not
- * reached); the sample as it is where that cannot be done (no registers, 32 bits). The chain is
- * valid until the next call. Fails with -ENOMEM only.
+ * For samples with registers. *ret is the sample with its stack unwound (unwound is set, and cut or
+ * lost when the root was not reached), or, without a stack on arm64, with the caller that frame
+ * pointers leave out; the sample as it is where neither can be done (32 bits). The chain is valid
+ * until the next call. Fails with -ENOMEM only.
  */
 int unwinder_run(struct unwinder *unwinder, struct session *session, const struct raw_sample *raw,
 		 struct raw_sample *ret);

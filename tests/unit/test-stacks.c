@@ -287,6 +287,85 @@ TEST(branch_records_of_calls_are_the_chain)
 	str_fini(&b.bytes);
 }
 
+/* The first code of the object that has its return address still in the link register (or not). */
+static uint64_t find_leaf(const char *object, bool unsaved)
+{
+	struct module_ref ref = {.kind = MODULE_ELF, .path = object};
+	struct unwind_table *table = NULL;
+	struct symbols *symbols;
+	struct unwind_rule rule;
+	uint64_t offset = 0;
+
+	EXPECT_INT(symbols_new(NULL, &symbols), 0);
+	EXPECT_INT(unwind_table_load(symbols, &ref, &table, NULL), 0);
+	while (table && offset < 1 << 20 &&
+	       (!unwind_table_rule(table, unwind_table_vaddr(table, offset), &rule) ||
+		(rule.ra.kind == UNWIND_SAME) != unsaved || rule.ra.kind == UNWIND_UNDEFINED))
+		offset += 4;
+	EXPECT(offset < 1 << 20);
+	unwind_table_free(table);
+	symbols_free(symbols);
+	return offset;
+}
+
+/* One sample by frame pointers: leaf, caller's caller; the link register apart. */
+static void put_linked(struct builder *b, uint64_t leaf, uint64_t second, uint64_t lr)
+{
+	record_begin(b, REC_SAMPLE, REC_MISC_USER);
+	put64(b, leaf);
+	put32(b, 7), put32(b, 7);
+	put64(b, 100);
+	put64(b, 3);
+	put64(b, CONTEXT_USER), put64(b, leaf), put64(b, second);
+	put64(b, 2); /* 64 bits */
+	put64(b, lr);
+	record_end(b);
+}
+
+/* arm64: a leaf makes no frame, and its caller is in the link register, signed or not. */
+TEST(callers_in_the_link_register)
+{
+	static const char arch[] = "\x40\0\0\0aarch64";
+	static const uint64_t ids[] = {1};
+	const char *object = tap_data("sampling/elf/framehop/aarch64/vdso.so");
+	struct perf_event_attr attr = copying_attr();
+	struct writer_event event = {.name = "x", .ids = ids, .id_count = 1};
+	struct builder b = {.sample_type = TYPE & ~(uint64_t)PERF_SAMPLE_STACK_USER};
+	struct writer *writer = NULL;
+	char want[256], feature[68] = {0};
+	uint64_t leaf, other;
+	struct str text = {0};
+	struct iovec piece;
+
+	SKIP_IF(!object, "no test data");
+	leaf = CODE + find_leaf(object, true);
+	other = CODE + find_leaf(object, false);
+	attr.sample_type = b.sample_type;
+	attr.sample_regs_user = UINT64_C(1) << 30;
+	attr.sample_stack_user = 0;
+	event.attr = attr;
+	put_mmap(&b, REC_MISC_USER, 7, CODE, 0x100000, 0, object, 50);
+	put_linked(&b, leaf, CODE + 0x801, UINT64_C(0x12ab000000000000) | (CODE + 0x701));
+	put_linked(&b, leaf, CODE + 0x801, CODE + 0x801);  /* it is there already */
+	put_linked(&b, leaf, CODE + 0x801, 0x123456);      /* nothing is there */
+	put_linked(&b, other, CODE + 0x801, CODE + 0x701); /* the frame tells it */
+	fresh_path();
+	EXPECT_INT(writer_open(path, &event, 1, 0, 4096, &writer, NULL), 0);
+	piece = (struct iovec){b.bytes.data, b.bytes.len};
+	EXPECT_INT(writer_records(writer, &piece, 1), 0);
+	memcpy(feature, arch, sizeof(arch));
+	EXPECT_INT(writer_feature(writer, FEATURE_ARCH, feature, sizeof(feature)), 0);
+	EXPECT_INT(writer_finish(writer), 0);
+	writer_close(writer);
+	read_back(&text);
+	snprintf(want, sizeof(want), "%llx 400700 400800\n%llx 400800\n%llx 400800\n%llx 400800\n",
+		 (unsigned long long)leaf, (unsigned long long)leaf, (unsigned long long)leaf,
+		 (unsigned long long)other);
+	EXPECT_STR(str_text(&text), want);
+	str_fini(&text);
+	str_fini(&b.bytes);
+}
+
 struct oracle {
 	struct str text; /* expected */
 	uint64_t samples, found, same, longer, no_user_part;
