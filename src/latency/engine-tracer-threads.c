@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -20,7 +21,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,37 +29,18 @@
 #include "base/util.h"
 #include "host/host.h"
 #include "latency/engine-tracer-internal.h"
+#include "latency/sampler.h"
 
 #define USER_PRIORITY 95 /* SCHED_FIFO, as the kernel's own timerlat threads have */
 #define THREAD_STACK  (64 * 1024)
+#define START_MS      10000
 #define END_STEP_NS   NSEC_PER_MSEC
 #define END_STEPS     5000
 
-/* The kernel's struct sched_attr, first version. */
-struct scheduling {
-	uint32_t size, policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t runtime_ns, deadline_ns, period_ns;
-};
-
 static int set_scheduling(pid_t tid, const struct latency_options *options)
 {
-	struct scheduling scheduling = {
-		.size = sizeof(scheduling),
-		.policy = (uint32_t)options->policy,
-	};
-
-	if (options->policy == SCHED_DEADLINE) {
-		scheduling.runtime_ns = options->dl_runtime_ns;
-		scheduling.deadline_ns = scheduling.period_ns = options->dl_period_ns;
-	} else if (options->policy == SCHED_FIFO || options->policy == SCHED_RR) {
-		scheduling.priority = (uint32_t)options->priority;
-	} else {
-		scheduling.nice = options->priority;
-	}
-	return syscall(SYS_sched_setattr, tid, &scheduling, 0) < 0 ? -errno : 0;
+	return policy_set(tid, options->policy, options->priority, options->dl_runtime_ns,
+			  options->dl_period_ns);
 }
 
 /* --- cgroups --------------------------------------------------------------------------------- */
@@ -109,10 +90,10 @@ static int adjust_kernel_thread(const struct latency_engine *engine, const char 
 {
 	int r = engine->options.policy >= 0 ? set_scheduling(pid, &engine->options) : 0;
 
-	if (r < 0)
-		return err_set(err, r, "the kernel thread %s does not take the priority: %s%s",
-			       name, strerrordesc_np(-r),
-			       r == -EPERM ? " (CAP_SYS_NICE is needed)" : "");
+	if (r < 0) {
+		policy_refused(r, engine->options.policy, engine->options.priority, err);
+		return err_wrap(err, r, "the kernel thread %s", name);
+	}
 	r = cgroup ? move_to_cgroup(cgroup, pid) : 0;
 	if (r == -EINVAL) /* it is bound to its CPU */
 		return err_set(err, r,
@@ -238,9 +219,15 @@ static void run_workload(const struct latency_engine *engine, int report)
 static int wait_for_threads(int from, unsigned count, struct err *err)
 {
 	for (unsigned i = 0; i < count; i++) {
+		struct pollfd told_something = {.fd = from, .events = POLLIN};
 		int told;
 		ssize_t n;
 
+		if (poll(&told_something, 1, START_MS) == 0)
+			return err_set(err, -ETIMEDOUT,
+				       "a measured thread got no CPU for %d s: something of a "
+				       "higher priority does not let go of it",
+				       START_MS / 1000);
 		do
 			n = read(from, &told, sizeof(told));
 		while (n < 0 && errno == EINTR);

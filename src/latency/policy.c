@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/util.h"
@@ -26,6 +28,30 @@ const char *policy_name(int policy)
 		return "deadline";
 	}
 	return "unknown";
+}
+
+/* The kernel's struct sched_attr, first version. */
+struct scheduling {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime_ns, deadline_ns, period_ns;
+};
+
+int policy_set(int tid, int policy, int priority, uint64_t dl_runtime_ns, uint64_t dl_period_ns)
+{
+	struct scheduling scheduling = {.size = sizeof(scheduling), .policy = (uint32_t)policy};
+
+	if (policy == SCHED_DEADLINE) {
+		scheduling.runtime_ns = dl_runtime_ns;
+		scheduling.deadline_ns = scheduling.period_ns = dl_period_ns;
+	} else if (policy == SCHED_FIFO || policy == SCHED_RR) {
+		scheduling.priority = (uint32_t)priority;
+	} else {
+		scheduling.nice = priority;
+	}
+	return syscall(SYS_sched_setattr, tid, &scheduling, 0) < 0 ? -errno : 0;
 }
 
 /* gVisor shows a kernel of its own that has not changed since 2016. */
@@ -73,14 +99,19 @@ int policy_refused(int code, int policy, int priority, struct err *err)
 	struct rlimit limit;
 	char what[48];
 
-	snprintf(what, sizeof(what), "policy %s, priority %d", policy_name(policy), priority);
+	if (policy == SCHED_DEADLINE)
+		snprintf(what, sizeof(what), "policy deadline");
+	else
+		snprintf(what, sizeof(what), "policy %s, priority %d", policy_name(policy),
+			 priority);
 	if (is_gvisor())
 		return err_set(err, code, "%s: gVisor has no real-time policies", what);
 	if (policy == SCHED_DEADLINE && code == -EPERM && host_can(&rights, HOST_CAP_SYS_NICE))
 		return err_set(
 			err, code,
 			"%s: a deadline thread may not be pinned to a part of its CPUs: measure "
-			"inside an exclusive cpuset of this CPU alone",
+			"inside an exclusive cpuset of this CPU alone, or switch the admission "
+			"off for the time (kernel.sched_rt_runtime_us = -1)",
 			what);
 	if (policy == SCHED_DEADLINE && code == -EBUSY)
 		return err_set(err, code,

@@ -23,30 +23,6 @@
 
 /* --- setting up ------------------------------------------------------------------------------ */
 
-struct sched_attributes { /* of sched_setattr(2), version 1 */
-	uint32_t size, policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t runtime, deadline, period;
-};
-
-static int set_policy(const struct sampler_options *options)
-{
-	struct sched_attributes attributes = {
-		.size = sizeof(attributes),
-		.policy = (uint32_t)options->policy,
-	};
-	if (options->policy == SCHED_FIFO || options->policy == SCHED_RR)
-		attributes.priority = (uint32_t)options->priority;
-	else if (options->policy == SCHED_DEADLINE)
-		attributes.runtime = options->dl_runtime_ns,
-		attributes.deadline = attributes.period = options->dl_period_ns;
-	else
-		attributes.nice = options->priority;
-	return syscall(SYS_sched_setattr, 0, &attributes, 0) ? -errno : 0;
-}
-
 static int pin(unsigned cpu)
 {
 	size_t bytes = CPU_ALLOC_SIZE(CPUSET_MAX);
@@ -107,14 +83,13 @@ static int set_up(struct sampler *t)
 		if (r < 0)
 			return r;
 	}
-	if (options->policy != SCHED_DEADLINE || samplers_count(t->group) > 1) {
-		r = pin(t->cpu);
-		if (r < 0)
-			return err_set(&t->why, r, "CPU %u: the thread cannot be put there: %s%s",
-				       t->cpu, strerror(-r),
-				       r == -EINVAL ? " (offline, or outside this cpuset)" : "");
-	}
-	r = set_policy(options);
+	r = pin(t->cpu);
+	if (r < 0)
+		return err_set(&t->why, r, "CPU %u: the thread cannot be put there: %s%s", t->cpu,
+			       strerror(-r),
+			       r == -EINVAL ? " (offline, or outside this cpuset)" : "");
+	r = policy_set(0, options->policy, options->priority, options->dl_runtime_ns,
+		       options->dl_period_ns);
 	if (r < 0) {
 		policy_refused(r, options->policy, options->priority, &why);
 		return err_set(&t->why, r, "CPU %u: %s", t->cpu, err_text(&why, r));

@@ -75,5 +75,7 @@ bool samplers_free(struct samplers *samplers);
 
 /* "fifo", "rr", "other", "batch", "idle", "deadline"; "unknown". */
 const char *policy_name(int policy);
+/* Gives a thread (0: this one) a policy; priority is the nice value of those that have none. */
+int policy_set(int tid, int policy, int priority, uint64_t dl_runtime_ns, uint64_t dl_period_ns);
 /* Why the kernel refused a policy: words with the remedy. Returns code. */
 int policy_refused(int code, int policy, int priority, struct err *err);
