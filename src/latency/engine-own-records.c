@@ -23,6 +23,26 @@ static const char *const vector_names[LAT_SOURCES] = {
 	[LAT_ERROR] = "error_apic",
 };
 
+/* Arm's interrupts between processors, as /proc/interrupts calls them; a record has room for 15
+ * characters, which tell them apart. */
+static const char *const ipi_names[] = {
+	"Rescheduling interrupts",
+	"Function call interrupts",
+	"CPU stop interrupts",
+	"IRQ work interrupts",
+	"Timer broadcast interrupts",
+	"CPU wake-up interrupts",
+	"CPU stop (for crash dump) interrupts",
+};
+
+static const char *ipi_name(const char *cut)
+{
+	for (size_t i = 0; i < ARRAY_LEN(ipi_names); i++)
+		if (strncmp(ipi_names[i], cut, LAT_COMM - 1) == 0)
+			return ipi_names[i];
+	return cut;
+}
+
 /* A copy, because the table of names answers one question at a time. */
 static const char *function_name(struct latency_engine *engine, uint64_t address, char *buf,
 				 size_t size)
@@ -49,7 +69,7 @@ static const char *irq_name(struct latency_engine *engine, const struct lat_reco
 		name = irq_names_find(&engine->irqs, from->number);
 		break;
 	case LAT_IPI:
-		name = from->comm;
+		name = ipi_name(from->comm);
 		break;
 	default:
 		if (from->sub < LAT_SOURCES)
