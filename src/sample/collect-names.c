@@ -80,7 +80,7 @@ static void compare_kernels(struct naming *naming)
 	struct build_id local = {0};
 	struct utsname here;
 	uint64_t text = 0;
-	bool known = local_text(symbol, &text) && session->kernel_text;
+	bool known = session->kernel_text && local_text(symbol, &text);
 
 	if (session->kernel->build_id.size && local_build_id(&local))
 		naming->same_kernel = local.size >= session->kernel->build_id.size &&

@@ -11,20 +11,21 @@
 
 #include "base/file.h"
 #include "base/util.h"
+#include "scratch.h"
 #include "symbols/dwarf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define HEAD 3
 
-static char folder[] = "/tmp/culprit-fuzz-XXXXXX", object[64];
+static char folder[SCRATCH_BYTES], object[SCRATCH_BYTES + 16];
 static int others[3] = {-1, -1, -1}; /* the files that may be beside the object */
 
 static const char *const suffixes[] = {"x.dwo", "object.dwp", "x.sup"};
 
 static void remove_folder(void)
 {
-	char path[64];
+	char path[SCRATCH_BYTES + 16];
 
 	for (size_t i = 0; i < ARRAY_LEN(suffixes); i++) {
 		snprintf(path, sizeof(path), "%s/%s", folder, suffixes[i]);
@@ -35,10 +36,9 @@ static void remove_folder(void)
 
 static void make_folder(void)
 {
-	char path[64];
+	char path[SCRATCH_BYTES + 16];
 
-	if (!mkdtemp(folder))
-		abort();
+	scratch_make(folder);
 	atexit(remove_folder);
 	snprintf(object, sizeof(object), "%s/object", folder);
 	for (size_t i = 0; i < ARRAY_LEN(suffixes); i++) {

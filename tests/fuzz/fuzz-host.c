@@ -20,8 +20,11 @@
 #include "latency/journal.h"
 #include "latency/proc-deltas.h"
 #include "sample/synth.h"
+#include "scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define PARTS_MAX 64
 
 #define DEVICES "/sys/bus/event_source/devices"
 #define CPUS    "/sys/devices/system/cpu"
@@ -64,7 +67,7 @@ static const char *const paths[] = {
 	"/run/culprit/1.journal",
 };
 
-static char root[] = "/tmp/culprit-fuzz-XXXXXX";
+static char root[SCRATCH_BYTES];
 static bool written[ARRAY_LEN(paths)];
 
 static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)
@@ -212,8 +215,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static bool ready;
 
 	if (!ready) {
-		if (!mkdtemp(root))
-			abort();
+		scratch_make(root);
 		atexit(remove_root);
 		for (size_t i = 0; i < ARRAY_LEN(paths); i++)
 			put(i, NULL, 0);
@@ -222,7 +224,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
 		if (written[i])
 			put(i, NULL, 0);
-	for (size_t at = 0; at < size;) {
+	for (size_t at = 0, parts = 0; at < size && parts < PARTS_MAX; parts++) {
 		const uint8_t *end = memchr(data + at, 0xff, size - at);
 		size_t len = end ? (size_t)(end - data) - at : size - at;
 

@@ -11,13 +11,14 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/util.h"
+#include "scratch.h"
 #include "symbols/name-cache-internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SOURCE "/proc/self/exe"
 
-static char folder[] = "/tmp/culprit-fuzz-XXXXXX", path[64];
+static char folder[SCRATCH_BYTES], path[SCRATCH_BYTES + 2 * BUILD_ID_MAX + 2];
 
 static void remove_folder(void)
 {
@@ -29,8 +30,7 @@ static void make_folder(const struct build_id *id)
 {
 	char hex[2 * BUILD_ID_MAX + 1];
 
-	if (!mkdtemp(folder))
-		abort();
+	scratch_make(folder);
 	build_id_hex(id, hex);
 	snprintf(path, sizeof(path), "%s/%s", folder, hex);
 	atexit(remove_folder);
