@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/bpf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/compress.h"
@@ -18,6 +20,7 @@
 #define KALLSYMS_PATH    "/proc/kallsyms"
 #define KALLSYMS_MAX     (256U << 20)
 #define MODULES_MAX      (4U << 20)
+#define BPF_PROGRAMS_MAX 65536
 #define CACHE_MAGIC      UINT64_C(0x31736d79536c6143) /* "CalSyms1" */
 #define SECTION_VERSION  1
 #define SECTION_KALLSYMS 1
@@ -121,7 +124,22 @@ static int table_build(struct kernel_table *table, char *text, uint64_t key)
 	return r;
 }
 
-/* What the addresses depend on: this boot, and the modules at their places. */
+/* Which BPF programs are loaded: their numbers are never used again. 0 without the right to ask. */
+static uint64_t bpf_programs(void)
+{
+	union bpf_attr attr = {0};
+	uint64_t hash = 0;
+
+	for (unsigned i = 0; i < BPF_PROGRAMS_MAX; i++) {
+		if (syscall(SYS_bpf, BPF_PROG_GET_NEXT_ID, &attr, sizeof(attr)) < 0)
+			break;
+		attr.start_id = attr.next_id;
+		hash = hash_pair(hash, attr.next_id);
+	}
+	return hash;
+}
+
+/* What the addresses depend on: this boot, and the modules and BPF programs at their places. */
 static int cache_key(uint64_t *ret)
 {
 	CLEANUP_FREE char *boot = NULL, *modules = NULL;
@@ -133,6 +151,7 @@ static int cache_key(uint64_t *ret)
 		modules_size = 0;
 	*ret = hash_pair(hash_bytes(boot, boot_size),
 			 modules_size ? hash_bytes(modules, modules_size) : 0);
+	*ret = hash_pair(*ret, bpf_programs());
 	return 0;
 }
 

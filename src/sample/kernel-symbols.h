@@ -3,8 +3,8 @@
  *
  * Reading /proc/kallsyms costs tens of milliseconds. It is therefore kept, sorted, in a cache file
  * of this user (0600, in $XDG_CACHE_HOME/culprit or ~/.cache/culprit) that holds as long as the
- * boot id and the list of modules stay the same. Without a writable cache everything works, only
- * slower.
+ * boot id and the lists of modules and BPF programs stay the same. Without a writable cache
+ * everything works, only slower.
  */
 #pragma once
 

@@ -8,7 +8,8 @@
 #include "base/util.h"
 #include "symbols/symtab-internal.h"
 
-#define PAGE_BYTES UINT64_C(4096)
+#define PAGE_BYTES     UINT64_C(4096)
+#define BPF_PACK_BYTES (UINT64_C(2) << 20)
 
 static int hex_value(char c)
 {
@@ -151,13 +152,27 @@ static size_t group_end(const struct kallsyms *kallsyms, size_t first)
 	return next;
 }
 
+/* How far the last symbol of an object may reach: functions of modules are small, BPF programs are
+ * large, and packed into areas of that size with nothing else. */
+static uint64_t room_of(const struct kallsyms *kallsyms, const struct kallsyms_entry *entry)
+{
+	static const char bpf[] = "[bpf]";
+	bool is_bpf = entry->module_len == strlen(bpf) &&
+		      memcmp(kallsyms->text + entry->module, bpf, strlen(bpf)) == 0;
+
+	return is_bpf ? BPF_PACK_BYTES : PAGE_BYTES;
+}
+
 /* The first address behind the symbols [first, next), which share an address. */
 static uint64_t address_end(const struct kallsyms *kallsyms, size_t first, size_t next)
 {
-	uint64_t start = kallsyms->entries[first].address, cap;
+	uint64_t start = kallsyms->entries[first].address,
+		 room = room_of(kallsyms, &kallsyms->entries[first]), cap;
 
-	cap = start > UINT64_MAX - 2 * PAGE_BYTES ? UINT64_MAX
-						  : ALIGN_UP(start + PAGE_BYTES, PAGE_BYTES);
+	/* The second page at least, the pack's own end. */
+	cap = start > UINT64_MAX - 2 * room
+		      ? UINT64_MAX
+		      : ALIGN_UP(start + (room == PAGE_BYTES ? PAGE_BYTES : 1), room);
 	if (next >= kallsyms->count)
 		return cap;
 	if (same_module(kallsyms, &kallsyms->entries[first], &kallsyms->entries[next]))

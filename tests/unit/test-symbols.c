@@ -83,6 +83,9 @@ TEST(kallsyms_names_kernel_and_modules)
 	EXPECT_STR(name_at(kernel, 0xffffffffc0010000), "?");
 	ASSERT(module_lookup(kernel, 0xffffffffc0200010, &symbol));
 	EXPECT_STR(symbol.object, "[bpf]");
+	/* BPF programs are large, and end where their pack does. */
+	EXPECT_STR(name_at(kernel, 0xffffffffc0208000), "bpf_prog_1234_x");
+	EXPECT_STR(name_at(kernel, 0xffffffffc0400000), "?");
 	symbols_free(symbols);
 }
 

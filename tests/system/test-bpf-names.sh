@@ -1,0 +1,51 @@
+#!/bin/bash
+# The functions of BPF programs are named: of those that begin while a recording runs, of those that ran before, and in
+# perf's recordings. Needs the right to load one, and a kernel that compiles them to machine code.
+. "$(dirname "$0")/../cli/lib.sh"
+plan_begin
+
+program=$CULPRIT_TEST_PROGRAMS/bpf-busy
+if ! "$program" 1 >said 2>&1; then
+	skip "BPF programs" "none can be run here: $(head -n 1 said)"
+	plan_end
+	exit
+fi
+if [ "$(cat /proc/sys/net/core/bpf_jit_enable)" = 0 ] || ! "$CULPRIT" record -q -o data -- "$program" 100 2>/dev/null; then
+	skip "BPF programs" "they are interpreted, or nothing can be recorded"
+	plan_end
+	exit
+fi
+
+# named NAME FILE: most samples are in the program, and it has its name
+named() {
+	"$CULPRIT" report -i "$2" --sort symbol --csv --percent-limit 0 >report 2>err
+	if awk -F, '/bpf_prog_[0-9a-f]*_busy_loop/ { share += $2 } END { exit !(share > 0.5) }' report; then
+		ok "$1"
+	else
+		not_ok "$1" "$(head -n 8 report)" "$(cat err)"
+	fi
+}
+
+"$CULPRIT" record -q -g -o data -- "$program" 300
+named "one that begins while recording" data
+
+# The kernel's names are kept from here on: a program that comes later must be found nevertheless.
+"$program" 20000 &
+BACKGROUND=$!
+trap 'kill $BACKGROUND 2>/dev/null' EXIT
+until grep -q 'bpf_prog_.*busy_loop' /proc/kallsyms || ! kill -0 $BACKGROUND; do sleep 0.1; done
+"$CULPRIT" record -q -g -d 300ms -p $BACKGROUND -o data
+kill $BACKGROUND
+wait $BACKGROUND 2>/dev/null
+if grep -q 'bpf_prog_.*busy_loop' /proc/kallsyms || [ "$(cat /proc/sys/net/core/bpf_jit_kallsyms)" != 0 ]; then
+	named "one that ran before, after it has gone" data
+else
+	skip "one that ran before" "net.core.bpf_jit_kallsyms is 0"
+fi
+
+if have perf && perf record -q -g -o data -- "$program" 300 >/dev/null 2>&1; then
+	named "in perf's recording" data
+else
+	skip "in perf's recording" "perf cannot record here"
+fi
+plan_end
