@@ -20,6 +20,7 @@ struct group {
 	size_t first, count; /* in the list */
 	const char *status;
 	size_t named;
+	bool from_file;                   /* a kernel module, by its file */
 	bool stripped;                    /* it only names what it exports */
 	VEC(struct inline_frame) inlines; /* of its addresses, one after another */
 	VEC(char *) demangled;            /* names that the recording brought */
@@ -96,7 +97,19 @@ static void compare_kernels(struct naming *naming)
 		naming->kernel_delta = (int64_t)(text - session->kernel_text);
 }
 
-static int load(struct naming *naming, const struct dso *dso, struct module **ret)
+/* Of another kernel, whose symbols the recording does not hold: the module's own file, when it is
+ * the one that was recorded. */
+static int load_module_file(struct naming *naming, const struct dso *dso, struct module **ret)
+{
+	struct module_ref ref = {.kind = MODULE_ELF, .path = dso->file, .build_id = dso->build_id};
+
+	if (!dso->file || dso->build_id.size == 0)
+		return 0;
+	return symbols_module(naming->symbols, &ref, ret);
+}
+
+static int load(struct naming *naming, const struct dso *dso, struct module **ret,
+		bool *ret_from_file)
 {
 	struct module_ref ref = {.kind = dso->kind,
 				 .path = dso->path,
@@ -109,8 +122,9 @@ static int load(struct naming *naming, const struct dso *dso, struct module **re
 		ref.path = NULL;
 		ref.build_id = (struct build_id){0};
 		ref.image = session_kallsyms(naming->session, &ref.image_size);
-		if (!ref.image && !naming->same_kernel)
-			return 0;
+		*ret_from_file = !ref.image && !naming->same_kernel;
+		if (*ret_from_file)
+			return load_module_file(naming, dso, ret);
 	} else if (dso->kind == MODULE_VDSO) {
 		/* By its build id, when it is known, this kernel's is refused or taken. */
 		ref.image = session_vdso(naming->session, &ref.image_size);
@@ -183,7 +197,7 @@ static int name_group(void *arg, size_t index)
 	struct group *group = &naming->groups.data[index];
 	const struct dso *dso = session_dso(naming->session, naming->list[group->first].dso - 1);
 	struct module *module;
-	int r = load(naming, dso, &module);
+	int r = load(naming, dso, &module, &group->from_file);
 
 	if (r < 0)
 		return r;
@@ -194,7 +208,9 @@ static int name_group(void *arg, size_t index)
 	for (size_t i = group->first; i < group->first + group->count && r == 0; i++) {
 		uint64_t address = naming->list[i].address;
 
-		if (dso->kind == MODULE_KERNEL && !kernel_address(naming, dso, &address))
+		if (group->from_file)
+			address += module_text_offset(module) - dso->first_start;
+		else if (dso->kind == MODULE_KERNEL && !kernel_address(naming, dso, &address))
 			continue;
 		if (module_lookup(module, address, &naming->found[i]))
 			group->named++;

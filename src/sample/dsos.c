@@ -109,6 +109,7 @@ static int kernel_dso(struct session *session, const struct perfdata_mmap *map, 
 		      uint32_t *ret)
 {
 	char name[256];
+	int r;
 
 	if (is_prefix(map->path, "[kernel.kallsyms]") || is_prefix(map->path, "[kernel]")) {
 		if (map->build_id.size)
@@ -120,7 +121,12 @@ static int kernel_dso(struct session *session, const struct perfdata_mmap *map, 
 	kernel_module_name(map->path, name, sizeof(name));
 	if ((misc & REC_MISC_CPUMODE) == REC_MISC_GUEST_KERNEL)
 		return session_dso_add(session, name, MODULE_ELF, &map->build_id, 0, ret);
-	return session_dso_add(session, name, MODULE_KERNEL, &map->build_id, 0, ret);
+	r = session_dso_add(session, name, MODULE_KERNEL, &map->build_id, 0, ret);
+	if (r < 0 || map->path[0] != '/' || session->dsos.data[*ret]->file)
+		return r;
+	session->dsos.data[*ret]->file =
+		arena_strndup(&session->arena, map->path, strlen(map->path));
+	return session->dsos.data[*ret]->file ? 0 : -ENOMEM;
 }
 
 int session_dso_of_mmap(struct session *session, const struct perfdata_mmap *map, uint16_t misc,

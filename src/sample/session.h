@@ -20,6 +20,7 @@ struct dso {
 	struct build_id build_id;
 	int pid;             /* one that mapped it, 0: none */
 	const char *jitdump; /* PERF_MAP: of the same process, NULL: none */
+	const char *file;    /* of a kernel module, NULL unknown */
 	uint64_t limit;      /* the highest module address that was mapped, exclusive; 0 unknown */
 	uint64_t first_start, first_offset; /* of its first mapping; 0, 0 unknown */
 };

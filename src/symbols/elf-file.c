@@ -15,6 +15,7 @@
 #define SECTIONS_MAX (4u << 20)
 #define UNPACKED_MAX (UINT64_C(2) << 30)
 #define PAGE_BYTES   UINT64_C(4096)
+#define MODULE_MAX   (64u << 20) /* of a kernel module, packed or not */
 
 int elf_read(const struct elf_file *elf, uint64_t offset, uint64_t size, struct elf_bytes *ret)
 {
@@ -233,6 +234,45 @@ static int load_headers(struct elf_file *elf, struct err *err)
 	return status < 0 ? err_set(err, status, "%s", strerrordesc_np(-status)) : 0;
 }
 
+/* Kernel modules lie packed in some distributions: NAME.ko.xz, .ko.zst, .ko.gz. */
+static bool is_packed_module(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	return dot && dot - path > 3 && memcmp(dot - 3, ".ko", 3) == 0;
+}
+
+static int open_packed_module(const char *path, struct elf_file *ret, struct err *err)
+{
+	struct str plain = {0};
+	char *data, *image;
+	size_t size, len;
+	int r = file_read(path, MODULE_MAX, &data, &size, err);
+
+	if (r < 0)
+		return r;
+	if (size > 4 && memcmp(data, "\x28\xb5\x2f\xfd", 4) == 0)
+		r = zstd_decompress(data, size, MODULE_MAX, &plain, err);
+	else if (size > 4 && memcmp(data,
+				    "\xfd"
+				    "7zXZ",
+				    5) == 0)
+		r = xz_decompress(data, size, MODULE_MAX, &plain, err);
+	else
+		r = gzip_inflate(data, size, MODULE_MAX, &plain, err);
+	free(data);
+	len = plain.len;
+	if (r == 0)
+		r = str_take(&plain, &image);
+	str_fini(&plain);
+	if (r < 0)
+		return r;
+	r = elf_open_image(image, len, image, ret, err);
+	if (r < 0)
+		free(image);
+	return r;
+}
+
 int elf_open(const char *path, struct elf_file *ret, struct err *err)
 {
 	struct elf_file elf = {.fd = -1};
@@ -251,7 +291,9 @@ int elf_open(const char *path, struct elf_file *ret, struct err *err)
 	r = load_headers(&elf, err);
 	if (r < 0) {
 		elf_close(&elf);
-		return err_wrap(err, r, "%s", path);
+		if (r == -ENOEXEC && is_packed_module(path))
+			r = open_packed_module(path, ret, err);
+		return r < 0 ? err_wrap(err, r, "%s", path) : 0;
 	}
 	*ret = elf;
 	return 0;

@@ -18,7 +18,8 @@ struct module {
 	struct symtab tab;
 	struct elf_file segments; /* ELF and VDSO: program headers only, closed */
 	char *file, *status;
-	char *identity; /* what makes two modules one */
+	char *identity;       /* what makes two modules one */
+	uint64_t text_offset; /* of a relocatable object: where .text lies in the file */
 	bool stripped;
 	size_t bad_lines;
 	struct jitdump jit; /* JITDUMP */

@@ -221,6 +221,8 @@ static int load_opened_elf(const struct symbols *symbols, struct module *module,
 			module->file ? module->file : "[vdso]");
 	module->stripped = module->file && !separate && !has_symtab(elf) &&
 			   !elf_section_named(elf, ".gnu_debugdata") && !elf_has_go(elf);
+	if (elf->type == ET_REL && elf_section_named(elf, ".text"))
+		module->text_offset = elf_section_named(elf, ".text")->offset;
 	keep_segments(module, elf);
 	symtab_builder_fini(&builder);
 	elf_close(&debug);
@@ -475,6 +477,11 @@ size_t module_symbol_count(const struct module *module)
 size_t module_bad_lines(const struct module *module)
 {
 	return module->bad_lines;
+}
+
+uint64_t module_text_offset(const struct module *module)
+{
+	return module->text_offset;
 }
 
 uint64_t module_file_to_vaddr(const struct module *module, uint64_t offset)

@@ -121,6 +121,10 @@ uint64_t module_file_to_vaddr(const struct module *module, uint64_t offset);
 /* The vdso image of this process, NULL when there is none. */
 const void *symbols_own_vdso(size_t *ret_size);
 
+/* Where the code of a relocatable object (a kernel module's file) begins in the file; 0 for others.
+ */
+uint64_t module_text_offset(const struct module *module);
+
 /* True for names that compilers give to jitdump files: ".../jit-PID.dump". */
 bool jitdump_is_path(const char *path);
 

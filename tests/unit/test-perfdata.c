@@ -1,6 +1,7 @@
 /* The perf.data reader on small files built here: what is in them is known to the byte. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -656,4 +657,78 @@ TEST(vdso_of_another_kernel)
 		str_fini(&b.bytes);
 		image = symbols_own_vdso(&size);
 	}
+}
+
+static int shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static int shell(const char *fmt, ...)
+{
+	char command[1024];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(command, sizeof(command), fmt, args);
+	va_end(args);
+	return system(command);
+}
+
+/* A recording of another kernel with the file of its module here, packed or not: its functions are
+ * named by it, if the build id is the recorded one. */
+TEST(kernel_modules_by_their_files)
+{
+	static const char *const packers[] = {"", ".xz", ".zst", ".gz"};
+	static const uint8_t id[20] = {0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa,
+				       0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa};
+	char dir[] = "/tmp/culprit-module-XXXXXX", file[128];
+
+	ASSERT(mkdtemp(dir) != NULL);
+	if (shell("cd %s && printf '.text\\nfirst: .skip 64\\n.globl second\\nsecond: .skip 64\\n' "
+		  "|"
+		  " cc -c -x assembler -o x.o - 2>/dev/null && cc -r -nostdlib "
+		  "-Wl,--build-id=0x112233445566778899aa112233445566778899aa -o nls-x.ko x.o "
+		  "2>/dev/null",
+		  dir) != 0) {
+		shell("rm -rf %s", dir);
+		SKIP("no compiler that makes relocatable objects with a build id");
+	}
+	for (unsigned i = 0; i < 2 * ARRAY_LEN(packers); i++) {
+		const char *packer = packers[i / 2];
+		const struct collect_options options = {0};
+		struct builder b = {0}, section = {0};
+		struct session *session;
+		struct profile profile;
+		bool same = i % 2 == 0;
+
+		snprintf(file, sizeof(file), "%s/nls-x.ko%s", dir, packer);
+		if (packer[0] && shell("cd %s && %s -kf nls-x.ko 2>/dev/null", dir,
+				       packer[1] == 'x'   ? "xz"
+				       : packer[1] == 'z' ? "zstd -q"
+							  : "gzip") != 0)
+			continue;
+		pipe_begin(&b, TYPE);
+		put_string(&section, "9.9.9-other");
+		put_feature(&b, FEAT_OSRELEASE, section.bytes.data, section.bytes.len);
+		record_begin(&b, REC_BUILD_ID, REC_MISC_KERNEL);
+		put32(&b, UINT32_MAX);
+		str_append(&b.bytes, id, sizeof(id));
+		if (!same)
+			b.bytes.data[b.bytes.len - 1]++;
+		put32(&b, 0);
+		put_text(&b, file, (strlen(file) + 8) & ~(size_t)7);
+		record_end(&b);
+		put_comm(&b, 9, 9, "x", false, 0);
+		put_mmap(&b, REC_MISC_KERNEL, UINT32_MAX, UINT64_C(0xffffffffc0000000), 0x1000, 0,
+			 file, 0);
+		put_sample(&b, REC_MISC_KERNEL, 9, 9, 100, UINT64_C(0xffffffffc0000044), NULL);
+		ASSERT(session_open(write_file(b.bytes.data, b.bytes.len), &session, NULL) == 0);
+		EXPECT_INT(profile_init(&profile), 0);
+		EXPECT_INT(collect_profile(session, &options, &profile, NULL), 0);
+		EXPECT((strtab_find(&profile.strings, "second", 6) != HASH_NONE) == same);
+		EXPECT(strtab_find(&profile.strings, "first", 5) == HASH_NONE);
+		EXPECT(strtab_find(&profile.strings, "[nls_x]", 7) != HASH_NONE);
+		profile_fini(&profile);
+		session_close(session);
+		str_fini(&section.bytes);
+		str_fini(&b.bytes);
+	}
+	shell("rm -rf %s", dir);
 }
