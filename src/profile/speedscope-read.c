@@ -199,7 +199,7 @@ static int frame_number(struct document *d, const char *text, uint64_t *ret)
 static int read_stack(struct document *d, struct json_reader *reader, uint32_t *ret)
 {
 	enum json_token token;
-	uint64_t frame;
+	uint64_t frame = 0;
 	int r = 0;
 
 	*ret = 0;
@@ -251,7 +251,7 @@ static int turn(struct document *d, struct json_slice event, uint64_t number)
 {
 	uint32_t stack = d->open.len ? d->open.data[d->open.len - 1].stack : 0;
 	bool opens = text_is(d, json_slice_member(event, "type"), "O");
-	uint64_t frame;
+	uint64_t frame = 0;
 	int r;
 
 	if (!opens && !text_is(d, json_slice_member(event, "type"), "C"))
