@@ -9,6 +9,7 @@
 #include "cmd/input.h"
 #include "cmd/names.h"
 #include "cmd/option.h"
+#include "cmd/progress.h"
 #include "profile/firefox.h"
 #include "profile/gperftools.h"
 #include "profile/pprof.h"
@@ -302,19 +303,24 @@ static int convert(const struct command *self, const struct convert_options *o, 
 	struct conversion c = {.options = o, .title = strcmp(in, "-") == 0 ? "standard input" : in};
 	const struct writer *writer;
 	struct input_info info;
+	struct progress progress;
 	struct profile profile;
 	struct str text = {0};
 	struct err err = {0};
 	int r, status;
 
+	progress_begin(&progress, c.title);
 	c.folded.annotate = o->annotate;
 	r = choose_writer(o, &writer, &err);
 	if (r == 0)
 		r = choose_root(o->root, &c.folded.root, &err);
 	if (r == 0)
 		r = choose_input(self, o, &places, &input, &err);
+	input.collect.progress = progress_show;
+	input.collect.progress_arg = &progress;
 	if (r == 0)
 		r = input_profile(in, &input, &profile, &info, &err);
+	progress_clear(&progress);
 	if (r < 0)
 		return cmd_fail(self, r, &err);
 	input_warn(self, in, &info);

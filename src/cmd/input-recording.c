@@ -14,7 +14,7 @@ static int collect(const char *path, const struct collect_options *options, stru
 {
 	struct session *session;
 	struct profile profile;
-	int r = session_open(path, &session, err);
+	int r = session_open_watched(path, options->progress, options->progress_arg, &session, err);
 
 	if (r < 0)
 		return r;

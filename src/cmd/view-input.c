@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/util.h"
+#include "cmd/progress.h"
 #include "cmd/view-header.h"
 #include "view/text.h"
 
@@ -28,9 +29,17 @@ static bool is_recording(const char *path)
 		memcmp(magic, "PERFFILE", 8) == 0);
 }
 
+struct watch {
+	const struct command *self;
+	struct progress progress;
+};
+
 static void warn_object(void *arg, const char *text)
 {
-	cmd_warnf(arg, "%s", text);
+	struct watch *watch = arg;
+
+	progress_clear(&watch->progress);
+	cmd_warnf(watch->self, "%s", text);
 }
 
 static int unknown_event(const struct session *session, const char *event, struct err *err)
@@ -53,7 +62,7 @@ static int unknown_event(const struct session *session, const char *event, struc
 	return r;
 }
 
-static int open_recording(const struct command *self, const struct view_input_options *options,
+static int open_recording(struct watch *watch, const struct view_input_options *options,
 			  struct view_input *input, struct err *err)
 {
 	struct names_places places;
@@ -64,11 +73,14 @@ static int open_recording(const struct command *self, const struct view_input_op
 		.no_inlines = options->no_inlines,
 		.symbols = {.no_demangle = options->no_demangle},
 		.warn = warn_object,
-		.warn_arg = (void *)(uintptr_t)self,
+		.warn_arg = watch,
+		.progress = progress_show,
+		.progress_arg = &watch->progress,
 	};
-	int r = session_open(input->path, &input->session, err);
+	int r = session_open_watched(input->path, progress_show, &watch->progress, &input->session,
+				     err);
 
-	names_apply(self, &options->names, &places, &collect.symbols);
+	names_apply(watch->self, &options->names, &places, &collect.symbols);
 	if (r < 0)
 		return r;
 	input->info.format = INPUT_RECORDING;
@@ -120,20 +132,27 @@ int view_input_open(const struct command *self, const struct view_input_options 
 		.collect = {.tid = options->tid,
 			    .cpu = options->cpu,
 			    .no_inlines = options->no_inlines,
-			    .symbols = {.no_demangle = options->no_demangle}},
+			    .symbols = {.no_demangle = options->no_demangle},
+			    .progress = progress_show},
 	};
+	struct watch watch = {.self = self};
 	int r;
+
+	progress_begin(&watch.progress, input.path);
+	plain.collect.progress_arg = &watch.progress;
 
 	if (!is_recording(input.path))
 		names_apply(self, &options->names, &places, &plain.collect.symbols);
 	if (is_recording(input.path)) {
-		r = open_recording(self, options, &input, err);
+		r = open_recording(&watch, options, &input, err);
+		progress_clear(&watch.progress);
 		if (r < 0) {
 			session_close(input.session);
 			return r;
 		}
 	} else {
 		r = input_profile(input.path, &plain, &input.profile, &input.info, err);
+		progress_clear(&watch.progress);
 		if (r < 0)
 			return r;
 	}

@@ -32,9 +32,17 @@ struct collect_cell {
 
 /* A chain of callers that was seen: raw addresses and the stack they became. */
 struct collect_chain {
-	const uint64_t *ips;
 	uint32_t len, root, kernel_root, guest_root, state, stack;
 	bool truncated;
+	uint64_t ips[];
+};
+
+struct chain_key {
+	const uint64_t *ips;
+	size_t len;
+	uint64_t hash;
+	const struct task *task;
+	uint32_t state;
 };
 
 struct leaf_slot {
@@ -55,9 +63,10 @@ struct label_slot {
 /* A whole sample that was seen, and where it counts. */
 struct known_sample {
 	uint64_t ip;
-	uint32_t chain; /* HASH_NONE: free */
-	uint32_t tag;   /* of the hash of all that follows from it */
-	uint32_t label, event, context, cell;
+	const struct collect_chain *chain; /* NULL: free */
+	uint32_t tag;                      /* of the hash of all that follows from it */
+	uint32_t label, cell;
+	uint16_t event, context;
 };
 
 /* Two that share their place, in one cache line: the one that was added last is the first. */
@@ -66,7 +75,20 @@ struct known_pair {
 };
 
 #define KNOWN_PAIRS_MIN (UINT32_C(1) << 11)
-#define KNOWN_PAIRS_MAX (UINT32_C(1) << 17)
+#define KNOWN_PAIRS_MAX (UINT32_C(1) << 18)
+
+/* A sample on its way: what it is is known, the memory that says where it counts is being fetched.
+ */
+struct pending {
+	const struct raw_sample *raw;
+	struct leaf leaf;
+	struct chain_key key;
+	uint64_t hash;
+	uint32_t label;
+	bool chain; /* key is one */
+};
+
+#define PENDING_MAX SAMPLES_AHEAD
 
 struct collector {
 	const struct collect_options *options;
@@ -79,13 +101,15 @@ struct collector {
 	VEC(struct collect_stack) stacks;
 	VEC(struct collect_label) labels;
 	VEC(struct collect_cell) cells;
-	VEC(struct collect_chain) chains;
+	VEC(struct collect_chain *) chains;
 	struct hash_index location_index, stack_index, label_index, cell_index, chain_index;
 	struct arena arena;
 	struct leaf_slot *leaves;
 	struct label_slot *label_slots;
 	struct known_pair *known; /* by the hash of chain, address and label */
 	uint32_t known_mask;
+	struct pending pending[PENDING_MAX]; /* a ring */
+	unsigned first_pending, pendings;    /* the oldest, how many */
 };
 
 int collector_init(struct collector *collector, struct session *session,

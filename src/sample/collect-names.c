@@ -3,6 +3,7 @@
  * object is loaded once, by whichever thread comes first, and gives all its names in one go.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "sample/collect-internal.h"
 
 #define WARN_OBJECTS_MAX 3
+#define TELL_EACH        64 /* addresses between words of progress */
 #define INLINES_MAX      32 /* frames of one location that are kept */
 
 struct group {
@@ -33,6 +35,9 @@ struct span {
 
 struct naming {
 	struct session *session;
+	const struct collect_options *options;
+	pthread_mutex_t lock; /* of what progress is told */
+	size_t count, done;
 	struct symbols *symbols;
 	struct unnamed *list;
 	struct symbol *found; /* name NULL: not found */
@@ -191,6 +196,17 @@ static int name_recorded(struct naming *naming, struct group *group)
 	return 0;
 }
 
+static void tell_progress(struct naming *naming, size_t more)
+{
+	if (!naming->options->progress)
+		return;
+	pthread_mutex_lock(&naming->lock);
+	naming->done += more;
+	naming->options->progress(naming->options->progress_arg, "naming functions",
+				  (double)naming->done / (double)naming->count);
+	pthread_mutex_unlock(&naming->lock);
+}
+
 static int name_group(void *arg, size_t index)
 {
 	struct naming *naming = arg;
@@ -218,7 +234,10 @@ static int name_group(void *arg, size_t index)
 			naming->found[i].name = NULL;
 		if (naming->spans && (dso->kind == MODULE_ELF || dso->kind == MODULE_JITDUMP))
 			r = find_inlines(naming, group, module, i);
+		if ((i - group->first) % TELL_EACH == TELL_EACH - 1)
+			tell_progress(naming, TELL_EACH);
 	}
+	tell_progress(naming, group->count % TELL_EACH);
 	/* The next object needs the memory. */
 	if (naming->spans)
 		module_release_inlines(module);
@@ -432,6 +451,9 @@ int collect_names(struct session *session, const struct collect_options *options
 		  struct profile *profile, struct unnamed_list *list)
 {
 	struct naming naming = {.session = session,
+				.options = options,
+				.lock = PTHREAD_MUTEX_INITIALIZER,
+				.count = list->all.len,
 				.list = list->all.data,
 				.no_demangle = options->symbols.no_demangle};
 	size_t count = list->all.len;

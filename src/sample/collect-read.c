@@ -19,7 +19,7 @@ static int known_grow(struct collector *collector, uint32_t pairs)
 	if (!known)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < pairs; i++)
-		known[i].way[0].chain = known[i].way[1].chain = HASH_NONE;
+		known[i].way[0].chain = known[i].way[1].chain = NULL;
 	free(collector->known);
 	collector->known = known;
 	collector->known_mask = pairs - 1;
@@ -162,14 +162,6 @@ static int intern_label(struct collector *collector, const struct raw_sample *ra
 	return r;
 }
 
-struct chain_key {
-	const uint64_t *ips;
-	size_t len;
-	uint64_t hash;
-	const struct task *task;
-	uint32_t state;
-};
-
 /* False when the callers are nothing that could be found again. */
 static bool make_chain_key(const struct collector *collector, const struct raw_sample *raw,
 			   const struct leaf *leaf, struct chain_key *ret)
@@ -191,15 +183,16 @@ static bool make_chain_key(const struct collector *collector, const struct raw_s
 	return true;
 }
 
-static bool chain_equal(const void *owner, uint32_t id, const void *key)
+static bool same_chain(const struct collect_chain *a, const struct chain_key *b)
 {
-	const struct collector *collector = owner;
-	const struct collect_chain *a = &collector->chains.data[id];
-	const struct chain_key *b = key;
-
 	return a->len == b->len && a->root == b->task->root &&
 	       a->kernel_root == b->task->kernel_root && a->guest_root == b->task->guest_root &&
 	       a->state == b->state && memcmp(a->ips, b->ips, b->len * sizeof(*b->ips)) == 0;
+}
+
+static bool chain_equal(const void *owner, uint32_t id, const void *key)
+{
+	return same_chain(((const struct collector *)owner)->chains.data[id], key);
 }
 
 /* The stack of the callers, frame by frame. */
@@ -232,37 +225,36 @@ static int resolve_callers(struct collector *collector, const struct raw_sample 
 	return 0;
 }
 
-/* The chain's id, new or known. */
+/* The chain as it is kept, new or known. */
 static int find_chain(struct collector *collector, const struct raw_sample *raw,
-		      const struct leaf *leaf, const struct chain_key *key, uint32_t *ret)
+		      const struct leaf *leaf, const struct chain_key *key,
+		      const struct collect_chain **ret)
 {
-	struct collect_chain chain = {NULL,
-				      (uint32_t)key->len,
-				      raw->task->root,
-				      raw->task->kernel_root,
-				      raw->task->guest_root,
-				      key->state,
-				      0,
-				      false};
-	uint64_t *copy;
-	int r;
+	uint32_t id =
+		hash_index_find(&collector->chain_index, key->hash, chain_equal, collector, key);
+	struct collect_chain *chain;
+	int r = 0;
 
-	*ret = hash_index_find(&collector->chain_index, key->hash, chain_equal, collector, key);
-	if (*ret != HASH_NONE)
+	if (id != HASH_NONE) {
+		*ret = collector->chains.data[id];
 		return 0;
-	r = key->len == 0 && !raw->cut
-		    ? 0
-		    : resolve_callers(collector, raw, leaf, &chain.stack, &chain.truncated);
-	copy = r < 0 ? NULL : arena_alloc(&collector->arena, (key->len + 1) * sizeof(*copy));
-	if (!copy)
-		return r < 0 ? r : -ENOMEM;
-	memcpy(copy, key->ips, key->len * sizeof(*copy));
-	chain.ips = copy;
-	*ret = (uint32_t)collector->chains.len;
-	r = vec_push(&collector->chains, chain);
+	}
+	chain = arena_alloc(&collector->arena, sizeof(*chain) + key->len * sizeof(*chain->ips));
+	if (!chain)
+		return -ENOMEM;
+	*chain = (struct collect_chain){.len = (uint32_t)key->len,
+					.root = raw->task->root,
+					.kernel_root = raw->task->kernel_root,
+					.guest_root = raw->task->guest_root,
+					.state = key->state};
+	memcpy(chain->ips, key->ips, key->len * sizeof(*chain->ips));
+	if (key->len > 0 || raw->cut)
+		r = resolve_callers(collector, raw, leaf, &chain->stack, &chain->truncated);
+	*ret = chain;
+	id = (uint32_t)collector->chains.len;
 	if (r == 0)
-		r = hash_index_add(&collector->chain_index, key->hash, *ret);
-	return r;
+		r = vec_push(&collector->chains, chain);
+	return r < 0 ? r : hash_index_add(&collector->chain_index, key->hash, id);
 }
 
 static int leaf_location(struct collector *collector, const struct raw_sample *raw,
@@ -318,39 +310,46 @@ static int add_cell(struct collector *collector, const struct collect_cell *key,
 	return r < 0 ? r : hash_index_add(&collector->cell_index, hash, *ret);
 }
 
-static uint64_t known_hash(const struct raw_sample *raw, const struct chain_key *key,
-			   uint32_t label)
-{
-	return hash_u64(key->hash ^ (raw->sample.ip + ((uint64_t)label << 48)));
-}
-
 static const struct known_sample *find_known(const struct collector *collector,
-					     const struct raw_sample *raw, const struct leaf *leaf,
-					     const struct chain_key *key, uint32_t label)
+					     const struct pending *at)
 {
-	uint64_t hash = known_hash(raw, key, label);
-	const struct known_pair *pair = &collector->known[hash & collector->known_mask];
+	const struct known_pair *pair = &collector->known[at->hash & collector->known_mask];
 
 	for (unsigned i = 0; i < ARRAY_LEN(pair->way); i++) {
 		const struct known_sample *known = &pair->way[i];
 
-		if (known->tag == (uint32_t)(hash >> 32) && known->chain != HASH_NONE &&
-		    known->ip == raw->sample.ip && known->label == label &&
-		    known->event == raw->event && known->context == leaf->context &&
-		    chain_equal(collector, known->chain, key))
+		if (known->tag == (uint32_t)(at->hash >> 32) && known->chain &&
+		    known->ip == at->raw->sample.ip && known->label == at->label &&
+		    known->event == at->raw->event && known->context == at->leaf.context &&
+		    same_chain(known->chain, &at->key))
 			return known;
 	}
 	return NULL;
 }
 
-static int remember(struct collector *collector, const struct raw_sample *raw,
-		    const struct chain_key *key, struct known_sample *known)
+/* Asks for the memory that find_known and counting will need, when it is there to say so. */
+static void fetch_known(const struct collector *collector, const struct pending *at)
 {
-	uint64_t hash = known_hash(raw, key, known->label);
+	const struct known_pair *pair = &collector->known[at->hash & collector->known_mask];
+	size_t bytes = sizeof(*pair->way[0].chain) + at->key.len * sizeof(*at->key.ips);
+
+	for (unsigned i = 0; i < ARRAY_LEN(pair->way); i++) {
+		const struct known_sample *known = &pair->way[i];
+
+		if (known->tag != (uint32_t)(at->hash >> 32) || !known->chain)
+			continue;
+		__builtin_prefetch(&collector->cells.data[known->cell], 1);
+		for (size_t done = 0; done < bytes; done += 64)
+			__builtin_prefetch((const char *)known->chain + done);
+	}
+}
+
+static int remember(struct collector *collector, uint64_t hash, struct known_sample *known)
+{
 	struct known_pair *pair;
 	int r = 0;
 
-	if (collector->cells.len > collector->known_mask &&
+	if (2 * collector->cells.len > collector->known_mask &&
 	    collector->known_mask < KNOWN_PAIRS_MAX - 1)
 		r = known_grow(collector, 2 * (collector->known_mask + 1));
 	pair = &collector->known[hash & collector->known_mask];
@@ -360,33 +359,33 @@ static int remember(struct collector *collector, const struct raw_sample *raw,
 	return r;
 }
 
-/* What is not known as a whole, with its callers (key NULL: none that could be found again). */
-static int collect_new(struct collector *collector, const struct raw_sample *raw,
-		       const struct leaf *leaf, const struct chain_key *key,
+/* What is not known as a whole. */
+static int collect_new(struct collector *collector, const struct pending *at,
 		       struct collect_cell *cell)
 {
+	const struct raw_sample *raw = at->raw;
 	struct known_sample known = {.ip = raw->sample.ip,
-				     .label = cell->label,
-				     .event = raw->event,
-				     .context = leaf->context};
+				     .label = at->label,
+				     .event = (uint16_t)raw->event,
+				     .context = (uint16_t)at->leaf.context};
 	uint32_t location = 0;
 	bool truncated = false;
 	int r = 0;
 
 	if (raw->sample.has_ip)
-		r = leaf_location(collector, raw, leaf, &location);
+		r = leaf_location(collector, raw, &at->leaf, &location);
 	if (r < 0)
 		return r;
 	if (collector->keep_dso && !collector->keep_dso[collector->locations.data[location].dso])
 		return 0;
-	if (key) {
-		r = find_chain(collector, raw, leaf, key, &known.chain);
+	if (at->chain) {
+		r = find_chain(collector, raw, &at->leaf, &at->key, &known.chain);
 		if (r < 0)
 			return r;
-		cell->stack = collector->chains.data[known.chain].stack;
-		truncated = collector->chains.data[known.chain].truncated;
+		cell->stack = known.chain->stack;
+		truncated = known.chain->truncated;
 	} else if (raw->sample.stack && !collector->options->no_callchains) {
-		r = resolve_callers(collector, raw, leaf, &cell->stack, &truncated);
+		r = resolve_callers(collector, raw, &at->leaf, &cell->stack, &truncated);
 	}
 	if (r == 0 && location)
 		r = intern_stack(collector, cell->stack, location, &cell->stack);
@@ -395,34 +394,85 @@ static int collect_new(struct collector *collector, const struct raw_sample *raw
 	if (r < 0)
 		return r;
 	collector->reader.truncated += truncated;
-	return key ? remember(collector, raw, key, &known) : 0;
+	return at->chain ? remember(collector, at->hash, &known) : 0;
 }
 
+static int collect_pending(struct collector *collector, const struct pending *at)
+{
+	struct collect_cell cell = {.event = at->raw->event, .label = at->label, .count = 1};
+	const struct known_sample *known = at->chain ? find_known(collector, at) : NULL;
+
+	/* Periods above this are damage; a sum must not wrap. */
+	cell.period = (int64_t)MIN(at->raw->sample.period, (uint64_t)INT64_MAX >> 1);
+	if (!known)
+		return collect_new(collector, at, &cell);
+	grow_cell(&collector->cells.data[known->cell], cell.period);
+	collector->reader.truncated += known->chain->truncated;
+	return 0;
+}
+
+/* Takes the oldest until at most leave are left. */
+static int drain(struct collector *collector, unsigned leave)
+{
+	int r = 0;
+
+	while (collector->pendings > leave && r == 0) {
+		r = collect_pending(collector, &collector->pending[collector->first_pending]);
+		collector->first_pending = (collector->first_pending + 1) % PENDING_MAX;
+		collector->pendings--;
+	}
+	return r;
+}
+
+/*
+ * Samples are counted in their order, some time after they were read: until then first the place
+ * where a sample would be known, then what that place tells of, is fetched from memory. Of one
+ * sample alone the processor would wait for each.
+ */
 static int collect_unwound(struct collector *collector, const struct raw_sample *raw)
 {
-	struct collect_cell cell = {.event = raw->event, .count = 1};
-	const struct known_sample *known;
-	struct chain_key key;
-	struct leaf leaf;
-	bool chain;
+	struct pending *at;
+	uint32_t label;
 	int r;
 
 	if (collector->keep_event && !collector->keep_event[raw->event])
 		return 0;
-	r = intern_label(collector, raw, &cell.label);
-	if (r < 0 || !collector->labels.data[cell.label].keep)
+	r = intern_label(collector, raw, &label);
+	if (r < 0 || !collector->labels.data[label].keep)
 		return r;
-	session_leaf(raw, &leaf);
-	/* Periods above this are damage; a sum must not wrap. */
-	cell.period = (int64_t)MIN(raw->sample.period, (uint64_t)INT64_MAX >> 1);
-	chain = make_chain_key(collector, raw, &leaf, &key);
-	if (!chain)
-		return collect_new(collector, raw, &leaf, NULL, &cell);
-	known = find_known(collector, raw, &leaf, &key, cell.label);
-	if (!known)
-		return collect_new(collector, raw, &leaf, &key, &cell);
-	grow_cell(&collector->cells.data[known->cell], cell.period);
-	collector->reader.truncated += collector->chains.data[known->chain].truncated;
+	r = raw->stays ? 0 : drain(collector, 0);
+	if (r < 0)
+		return r;
+	at = &collector->pending[(collector->first_pending + collector->pendings) % PENDING_MAX];
+	at->raw = raw;
+	at->label = label;
+	session_leaf(raw, &at->leaf);
+	at->chain = make_chain_key(collector, raw, &at->leaf, &at->key);
+	if (at->chain) {
+		at->hash = hash_u64(at->key.hash ^ (raw->sample.ip + ((uint64_t)label << 48)));
+		__builtin_prefetch(&collector->known[at->hash & collector->known_mask]);
+	}
+	collector->pendings++;
+	if (!raw->stays)
+		return drain(collector, 0);
+	if (collector->pendings > PENDING_MAX / 2) {
+		at = &collector->pending[(collector->first_pending + collector->pendings - 1 -
+					  PENDING_MAX / 2) %
+					 PENDING_MAX];
+		if (at->chain)
+			fetch_known(collector, at);
+	}
+	return 0;
+}
+
+/* The reader uses its places in turn: the oldest sample must be gone before its place is used. */
+static int leave_ring(struct collector *collector)
+{
+	const struct sample_reader *reader = &collector->reader;
+	const struct raw_sample *next = &reader->ring[reader->turn % SAMPLES_AHEAD];
+
+	if (collector->pendings > 0 && collector->pending[collector->first_pending].raw == next)
+		return drain(collector, collector->pendings - 1);
 	return 0;
 }
 
@@ -432,13 +482,26 @@ static int collect_sample(void *arg, const struct raw_sample *raw)
 	struct raw_sample unwound;
 	int r;
 
-	if (!raw->sample.user_regs || collector->options->no_callchains)
-		return collect_unwound(collector, raw);
-	r = unwinder_run(&collector->reader.unwinder, collector->reader.session, raw, &unwound);
-	return r < 0 ? r : collect_unwound(collector, &unwound);
+	if (!raw->sample.user_regs || collector->options->no_callchains) {
+		r = collect_unwound(collector, raw);
+	} else {
+		r = unwinder_run(&collector->reader.unwinder, collector->reader.session, raw,
+				 &unwound);
+		unwound.stays = false;
+		if (r >= 0)
+			r = collect_unwound(collector, &unwound);
+	}
+	return r < 0 ? r : leave_ring(collector);
 }
 
 int collector_run(struct collector *collector, const struct chunk *chunk)
 {
-	return sample_reader_run(&collector->reader, chunk, collect_sample, collector);
+	int r;
+
+	collector->first_pending = collector->pendings = 0;
+	r = sample_reader_run(&collector->reader, chunk, collect_sample, collector);
+	if (r == 0)
+		r = drain(collector, 0);
+	session_release(collector->reader.session, chunk);
+	return r;
 }

@@ -73,7 +73,7 @@ static int run_collector(void *arg, size_t index)
 		mine = collect->chunks_done < total ? collect->chunks_done++ : SIZE_MAX;
 		if (mine != SIZE_MAX && collect->options->progress)
 			collect->options->progress(collect->options->progress_arg,
-						   (double)mine / (double)total);
+						   "reading samples", (double)mine / (double)total);
 		pthread_mutex_unlock(&collect->lock);
 		if (mine == SIZE_MAX)
 			break;

@@ -21,7 +21,7 @@ struct collect_options {
 	bool no_callchains;             /* leaves only */
 	const char *comm, *dso, *event; /* keep only these; globs; NULL: all */
 	struct symbols_options symbols;
-	void (*progress)(void *arg, double share); /* may be NULL */
+	session_progress_fn progress; /* by one thread at a time; may be NULL */
 	void *progress_arg;
 	/* One line for each object whose names could not be had; may be NULL. */
 	void (*warn)(void *arg, const char *text);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "sample/read-ahead.h"
 #include "sample/session-internal.h"
 
 /* Small recordings in pieces for all CPUs; of large ones the pieces' ends should not matter. */
@@ -347,39 +348,68 @@ static void scan_samples(struct scan *scan, uint64_t limit)
 	scan->session->stats.samples += count;
 }
 
+/* From one place to the next, some megabytes on: what lies between will be read again, later. */
+static void pass(struct scan *scan, struct chunk *stretch, struct read_ahead *ahead)
+{
+	struct session *session = scan->session;
+	const struct input_file *input = &session->input.files.data[stretch->file];
+
+	stretch->end = scan->record.offset;
+	session_release(session, stretch);
+	read_ahead_at(ahead, stretch->end);
+	if (session->progress)
+		session->progress(session->progress_arg, "looking through the records",
+				  (double)stretch->end / (double)input->size);
+	stretch->offset = stretch->end;
+	stretch->sequence = scan->record.sequence;
+}
+
+static int scan_range(struct scan *scan, struct chunk *chunk, uint64_t end,
+		      struct read_ahead *ahead)
+{
+	struct session *session = scan->session;
+	uint64_t bytes = MIN(MAX((end - chunk->offset) / 64, CHUNK_BYTES_MIN), CHUNK_BYTES_MAX);
+	struct chunk stretch = *chunk;
+	bool packed = false;
+	int r;
+
+	for (;;) {
+		scan_samples(scan, stretch.offset + bytes);
+		r = walk_next(&scan->walk, &scan->record);
+		if (r != 1)
+			break;
+		packed |= scan->walk.packed;
+		if (scan->record.offset - stretch.offset >= bytes) {
+			pass(scan, &stretch, ahead);
+			chunk->end = stretch.end;
+			if (!packed && !session->group_reads)
+				r = vec_push(&session->chunks, *chunk);
+			if (!packed && !session->group_reads)
+				*chunk = stretch;
+		}
+		if (r >= 0)
+			r = scan_record(scan);
+		if (r < 0)
+			break;
+	}
+	session->info.compressed |= packed;
+	return r;
+}
+
 static int scan_file(struct scan *scan, uint32_t file, uint64_t offset, uint64_t end)
 {
 	struct session *session = scan->session;
 	const struct input_file *input = &session->input.files.data[file];
 	struct chunk chunk = {.file = file, .offset = offset, .end = offset};
-	uint64_t chunk_bytes = MIN(MAX((end - offset) / 64, CHUNK_BYTES_MIN), CHUNK_BYTES_MAX);
-	bool packed = false;
+	struct read_ahead *ahead =
+		input->map.data ? read_ahead_start(input->fd, offset, MIN(end, input->size)) : NULL;
 	int r;
 
 	walk_range(&scan->walk, input, offset, end, 0);
-	for (;;) {
-		scan_samples(scan, session->group_reads ? end : chunk.offset + chunk_bytes);
-		r = walk_next(&scan->walk, &scan->record);
-		if (r != 1)
-			break;
-		packed |= scan->walk.packed;
-		if (!packed && !session->group_reads &&
-		    scan->record.offset - chunk.offset >= chunk_bytes) {
-			chunk.end = scan->record.offset;
-			steady_map_release(&input->map, chunk.offset, chunk.end);
-			r = vec_push(&session->chunks, chunk);
-			if (r < 0)
-				return r;
-			chunk.offset = chunk.end;
-			chunk.sequence = scan->record.sequence;
-		}
-		r = scan_record(scan);
-		if (r < 0)
-			return r;
-	}
+	r = scan_range(scan, &chunk, end, ahead);
+	read_ahead_stop(ahead);
 	if (r < 0)
 		return r;
-	session->info.compressed |= packed;
 	session->stats.missing_bytes += scan->walk.missing_bytes;
 	session_check_input(session);
 	if (scan->walk.problem[0])

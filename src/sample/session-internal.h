@@ -183,6 +183,8 @@ struct session {
 	struct unwind_modules unwind;
 	struct lost_counters lost;
 	uint64_t lost_sample_records;
+	session_progress_fn progress; /* may be NULL */
+	void *progress_arg;
 	uint64_t clock_wall_ns, clock_event_ns; /* the same moment by two clocks; 0 unknown */
 };
 
@@ -194,6 +196,8 @@ struct task_slot {
 };
 
 #define TASK_SLOTS 256
+/* A sample is good until as many more were delivered; for its pointers see raw_sample.stays. */
+#define SAMPLES_AHEAD 16
 
 /* The last reading of each counter of sampled groups: read-groups.c. */
 struct group_counters {
@@ -204,6 +208,8 @@ struct group_counters {
 struct sample_reader {
 	struct session *session;
 	struct walk walk;
+	struct raw_sample *ring; /* of SAMPLES_AHEAD */
+	unsigned turn;
 	uint64_t *scratch, *branch_chain;
 	struct task_slot *slots;
 	struct strtab names; /* of threads that the recording does not name */
@@ -220,7 +226,9 @@ struct raw_sample {
 	uint32_t event;
 	uint64_t key;
 	const struct task *task;
+	struct task task_then; /* what task points to */
 	const char *comm;
+	bool stays;   /* all that it points to stays until its chunk is done */
 	bool unwound; /* the chain was found in the copied stack bytes */
 	bool cut;     /* and does not reach its root */
 };
@@ -303,6 +311,8 @@ void sample_reader_fini(struct sample_reader *reader);
 /* All samples of a chunk; fn's negative return stops it. */
 int sample_reader_run(struct sample_reader *reader, const struct chunk *chunk, raw_sample_fn fn,
 		      void *arg);
+/* The chunk was read: its mapped pages are not needed any more. */
+void session_release(const struct session *session, const struct chunk *chunk);
 /* Forgets what earlier readers counted; before the second pass. */
 void session_begin_pass(struct session *session);
 /* Adds what the reader counted to the session's statistics. */

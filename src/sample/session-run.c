@@ -9,6 +9,8 @@
 
 #define SCRATCH_WORDS     8192
 #define DEFAULT_MAX_STACK 127
+/* Of a piece that is a whole file (packed, groups) what was read is let go of in between. */
+#define RELEASE_BYTES (UINT64_C(8) << 20)
 
 int sample_reader_init(struct sample_reader *reader, struct session *session)
 {
@@ -18,11 +20,12 @@ int sample_reader_init(struct sample_reader *reader, struct session *session)
 	r = walk_init(&reader->walk, -1, 0, 0, session->header.swap);
 	if (r == 0)
 		r = strtab_init(&reader->names);
+	reader->ring = calloc(SAMPLES_AHEAD, sizeof(*reader->ring));
 	reader->scratch = malloc(SCRATCH_WORDS * sizeof(*reader->scratch));
 	reader->branch_chain = malloc(SCRATCH_WORDS * sizeof(*reader->branch_chain));
 	reader->slots = calloc(TASK_SLOTS, sizeof(*reader->slots));
 	reader->event_samples = calloc(session->events.len, sizeof(*reader->event_samples));
-	if (r < 0 || !reader->scratch || !reader->branch_chain || !reader->slots ||
+	if (r < 0 || !reader->ring || !reader->scratch || !reader->branch_chain || !reader->slots ||
 	    !reader->event_samples) {
 		sample_reader_fini(reader);
 		return -ENOMEM;
@@ -35,6 +38,7 @@ void sample_reader_fini(struct sample_reader *reader)
 	walk_fini(&reader->walk);
 	unwinder_fini(&reader->unwinder);
 	strtab_fini(&reader->names);
+	free(reader->ring);
 	free(reader->scratch);
 	free(reader->branch_chain);
 	free(reader->slots);
@@ -42,6 +46,7 @@ void sample_reader_fini(struct sample_reader *reader)
 	vec_fini(&reader->lost.all);
 	u64_map_fini(&reader->lost.index);
 	group_counters_fini(&reader->groups);
+	reader->ring = NULL;
 	reader->scratch = reader->branch_chain = NULL;
 	reader->slots = NULL;
 	reader->event_samples = NULL;
@@ -146,7 +151,10 @@ static void make_sample(struct sample_reader *reader, const struct record *recor
 	raw->unwound = raw->cut = false;
 	take_chain(reader, attr, raw);
 	slot = find_task(reader, raw->sample.pid, raw->sample.tid, raw->key);
-	raw->task = &slot->task;
+	raw->task_then = slot->task;
+	raw->task = &raw->task_then;
+	raw->stays = walk_stays(&reader->walk) && raw->sample.chain != reader->scratch &&
+		     raw->sample.chain != reader->branch_chain && raw->sample.group_count == 0;
 	raw->comm = slot->comm;
 }
 
@@ -169,7 +177,8 @@ int sample_reader_run(struct sample_reader *reader, const struct chunk *chunk, r
 {
 	struct delivery delivery = {.reader = reader, .fn = fn, .arg = arg};
 	const struct input_file *file;
-	struct raw_sample raw;
+	uint64_t released = chunk->offset;
+	struct raw_sample *raw;
 	struct record record;
 	int r;
 
@@ -180,17 +189,26 @@ int sample_reader_run(struct sample_reader *reader, const struct chunk *chunk, r
 	while ((r = walk_next(&reader->walk, &record)) == 1) {
 		if (record.header.type != REC_SAMPLE)
 			continue;
-		make_sample(reader, &record, &raw);
-		count_sample(reader, &raw);
-		r = raw.sample.group_count > 0
-			    ? group_counters_deliver(&reader->groups, reader->session, &raw,
-						     deliver, &delivery)
-			    : deliver(&delivery, &raw);
+		raw = &reader->ring[reader->turn++ % SAMPLES_AHEAD];
+		make_sample(reader, &record, raw);
+		count_sample(reader, raw);
+		if (record.offset - released >= RELEASE_BYTES) {
+			steady_map_release(&file->map, released, record.offset);
+			released = record.offset;
+		}
+		r = raw->sample.group_count > 0
+			    ? group_counters_deliver(&reader->groups, reader->session, raw, deliver,
+						     &delivery)
+			    : deliver(&delivery, raw);
 		if (r < 0)
 			return r;
 	}
-	steady_map_release(&file->map, chunk->offset, chunk->end);
 	return r;
+}
+
+void session_release(const struct session *session, const struct chunk *chunk)
+{
+	steady_map_release(&session->input.files.data[chunk->file].map, chunk->offset, chunk->end);
 }
 
 void session_begin_pass(struct session *session)
@@ -499,8 +517,10 @@ int session_run(struct session *session, int (*fn)(void *arg, const struct sampl
 	int r = sample_reader_init(&reader, session);
 
 	session_begin_pass(session);
-	for (size_t i = 0; i < session->chunks.len && r == 0; i++)
+	for (size_t i = 0; i < session->chunks.len && r == 0; i++) {
 		r = sample_reader_run(&reader, &session->chunks.data[i], run_sample, &run);
+		session_release(session, &session->chunks.data[i]);
+	}
 	if (r == 0)
 		r = sample_reader_finish(&reader);
 	free(run.frames.frames);

@@ -175,11 +175,19 @@ static int session_load(struct session *session, struct err *err)
 
 int session_open(const char *path, struct session **ret, struct err *err)
 {
+	return session_open_watched(path, NULL, NULL, ret, err);
+}
+
+int session_open_watched(const char *path, session_progress_fn fn, void *arg, struct session **ret,
+			 struct err *err)
+{
 	struct session *session = calloc(1, sizeof(*session));
 	int r;
 
 	if (!session)
 		return -ENOMEM;
+	session->progress = fn;
+	session->progress_arg = arg;
 	r = strtab_init(&session->strings);
 	if (r == 0)
 		r = input_open(path, &session->input, err);

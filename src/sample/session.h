@@ -105,6 +105,12 @@ struct session;
 
 /* -EINVAL and words for what is no perf.data, -EISDIR, -ENODATA for an empty file. */
 int session_open(const char *path, struct session **ret, struct err *err);
+
+/* Told now and then what is being done ("reading samples") and how much of it is, 0 to 1. */
+typedef void (*session_progress_fn)(void *arg, const char *what, double share);
+/* fn may be NULL. */
+int session_open_watched(const char *path, session_progress_fn fn, void *arg, struct session **ret,
+			 struct err *err);
 void session_close(struct session *session);
 
 const struct session_info *session_info(const struct session *session);

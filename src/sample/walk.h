@@ -52,6 +52,11 @@ void walk_range(struct walk *walk, const struct input_file *file, uint64_t offse
 		uint64_t sequence);
 /* 1: a record, 0: the end or damage (problem), negative errno: reading failed or no memory. */
 int walk_next(struct walk *walk, struct record *ret);
+/* True when the last record's bytes stay where they are as long as the file is open. */
+static inline bool walk_stays(const struct walk *walk)
+{
+	return walk->map && walk->map->data && !walk->packed;
+}
 /*
  * Steps over samples as long as nothing but samples follows, up to the first record that begins at
  * limit or behind it; how many. Does so only where that is fast: 0 means nothing.

@@ -232,6 +232,75 @@ TEST(a_recording_may_be_cut_while_it_is_open)
 	str_fini(&b.bytes);
 }
 
+struct watched {
+	double looking, reading;
+	unsigned backwards, others;
+};
+
+static void watch(void *arg, const char *what, double share)
+{
+	struct watched *watched = arg;
+	double *last = strcmp(what, "looking through the records") == 0 ? &watched->looking
+		       : strcmp(what, "reading samples") == 0           ? &watched->reading
+									: NULL;
+
+	watched->others += !last && strcmp(what, "naming functions") != 0;
+	if (!last)
+		return;
+	watched->backwards += share < *last || share > 1;
+	*last = share;
+}
+
+/*
+ * Larger than what is asked of the disk at once and than the window of names: many pieces, samples
+ * that stay in the mapping while others are counted, and all the same whoever takes which piece.
+ */
+TEST(a_large_recording_is_collected_in_pieces)
+{
+	struct watched watched = {0};
+	struct collect_options options = {
+		.comm = "shell", .progress = watch, .progress_arg = &watched, .no_symbols = true};
+	uint64_t chain[] = {CONTEXT_USER, 0x401010, 0x401101, 0x401200, 0};
+	enum {
+		SAMPLES = 400000
+	};
+	struct session *session;
+	struct profile profile;
+	struct builder b = {0};
+	int64_t total = 0;
+
+	file_begin(&b, TYPE);
+	put_comm(&b, 10, 10, "shell", false, 0);
+	put_comm(&b, 11, 11, "other", false, 0);
+	put_mmap(&b, REC_MISC_USER, 10, 0x400000, 0x10000, 0, "/bin/shell", 0);
+	put_mmap(&b, REC_MISC_USER, 11, 0x400000, 0x10000, 0, "/bin/other", 0);
+	for (unsigned i = 0; i < SAMPLES; i++) {
+		chain[2] = 0x401100 + i % 1000 * 8;
+		chain[3] = i % 3 ? 0x409000 + i % 7 : 0;
+		/* Of three samples one is not wanted. */
+		put_sample(&b, REC_MISC_USER, 10 + (i % 3 == 2), 10 + (i % 3 == 2), 100 + i,
+			   0x401010, chain);
+	}
+	file_end(&b);
+	ASSERT(b.bytes.len > (16u << 20));
+	ASSERT(session_open_watched(write_file(b.bytes.data, b.bytes.len), watch, &watched,
+				    &session, NULL) == 0);
+	EXPECT_INT(session_stats(session)->samples, SAMPLES);
+	EXPECT_INT(profile_init(&profile), 0);
+	EXPECT_INT(collect_profile(session, &options, &profile, NULL), 0);
+	EXPECT_INT(profile_total(&profile, 0, &total), 0);
+	EXPECT_INT(total, SAMPLES - SAMPLES / 3);
+	/* 1000 chains without a third caller, 7000 with one of seven. */
+	EXPECT_INT(profile.samples.len, 8000);
+	for (size_t i = 0; i < profile.samples.len; i++)
+		EXPECT(profile.values.data[2 * i] >= 18);
+	EXPECT(watched.looking > 0.5 && watched.reading > 0.5);
+	EXPECT_INT(watched.backwards + watched.others, 0);
+	profile_fini(&profile);
+	session_close(session);
+	str_fini(&b.bytes);
+}
+
 TEST(unfinished_header_is_scanned)
 {
 	struct builder b = {0};
