@@ -75,7 +75,7 @@ struct known_pair {
 };
 
 #define KNOWN_PAIRS_MIN (UINT32_C(1) << 11)
-#define KNOWN_PAIRS_MAX (UINT32_C(1) << 18)
+#define KNOWN_PAIRS_MAX (UINT32_C(1) << 17)
 
 /* A sample on its way: what it is is known, the memory that says where it counts is being fetched.
  */
@@ -107,7 +107,7 @@ struct collector {
 	struct leaf_slot *leaves;
 	struct label_slot *label_slots;
 	struct known_pair *known; /* by the hash of chain, address and label */
-	uint32_t known_mask;
+	uint32_t known_mask, forgotten;
 	struct pending pending[PENDING_MAX]; /* a ring */
 	unsigned first_pending, pendings;    /* the oldest, how many */
 };

@@ -7,22 +7,30 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/util.h"
 #include "sample/collect-internal.h"
 
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+
 /* What it held is forgotten. */
 static int known_grow(struct collector *collector, uint32_t pairs)
 {
-	struct known_pair *known = aligned_alloc(sizeof(*known), pairs * sizeof(*known));
+	size_t bytes = pairs * sizeof(struct known_pair);
+	struct known_pair *known = aligned_alloc(MIN(bytes, HUGE_PAGE_BYTES), bytes);
 
 	if (!known)
 		return -ENOMEM;
+	/* It is hit all over: one entry for the translation of addresses instead of 512. */
+	if (bytes >= HUGE_PAGE_BYTES)
+		(void)madvise(known, bytes, MADV_HUGEPAGE);
 	for (uint32_t i = 0; i < pairs; i++)
 		known[i].way[0].chain = known[i].way[1].chain = NULL;
 	free(collector->known);
 	collector->known = known;
 	collector->known_mask = pairs - 1;
+	collector->forgotten = 0;
 	return 0;
 }
 
@@ -344,16 +352,18 @@ static void fetch_known(const struct collector *collector, const struct pending 
 	}
 }
 
+/* The table grows when it forgets more than now and then. */
 static int remember(struct collector *collector, uint64_t hash, struct known_sample *known)
 {
 	struct known_pair *pair;
 	int r = 0;
 
-	if (2 * collector->cells.len > collector->known_mask &&
+	if (collector->forgotten > collector->known_mask / 8 &&
 	    collector->known_mask < KNOWN_PAIRS_MAX - 1)
 		r = known_grow(collector, 2 * (collector->known_mask + 1));
 	pair = &collector->known[hash & collector->known_mask];
 	known->tag = (uint32_t)(hash >> 32);
+	collector->forgotten += pair->way[1].chain != NULL;
 	pair->way[1] = pair->way[0];
 	pair->way[0] = *known;
 	return r;

@@ -234,7 +234,10 @@ uint64_t walk_skip_samples(struct walk *walk, uint64_t limit)
 	end = MIN(walk->end, (uint64_t)walk->window_size);
 	limit = MIN(limit, end);
 	while (at < limit && end - at >= 8) {
-		struct record_header header = perfdata_record_header(walk->window + at, false);
+		const uint8_t *data = walk->window + at;
+		struct record_header header = perfdata_record_header(data, false);
+
+		__builtin_prefetch(data + 2 * AHEAD_BYTES);
 
 		if (header.type != REC_SAMPLE || header.size == 0 || header.size > end - at)
 			break;
