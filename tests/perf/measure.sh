@@ -31,6 +31,21 @@ measure() {
 # median NAME COLUMN
 median() { cut -d" " -f"$2" "$1.runs" | sort -n | sed -n "$((($(wc -l <"$1.runs") + 1) / 2))p"; }
 
+# record_load FILE: frame-pointer stacks of the whole machine with something to sample: a build-like mix of processes,
+# threads and system calls.
+record_load() {
+	local pid
+	for ((i = 0; i < 40; i++)); do
+		find /usr/share /usr/lib -name '*.so*' 2>/dev/null | sort | md5sum
+		head -c 20000000 /dev/zero | gzip -1 | md5sum
+		python3 -c 'import json; print(len(json.dumps([[i, str(i)] for i in range(200000)])))'
+	done >/dev/null 2>&1 &
+	pid=$!
+	perf record -q --no-bpf-event -a -g -F 2000 -o "$1" -- sleep 5 2>/dev/null
+	kill $pid 2>/dev/null || true
+	wait $pid 2>/dev/null || true
+}
+
 # Takes a file out of the page cache.
 forget() { dd of="$1" oflag=nocache conv=notrunc,fdatasync count=0 2>/dev/null; }
 
