@@ -107,7 +107,7 @@ static const struct option_spec compare_options[] = {
 		     "--resolution could not have been (default: four times --min-time). The same "
 		     "as --min-time: do not go on."),
 	OPT_CALL(0, "resolution", "SHARE", set_resolution,
-		 "The difference worth going on for (default: 5%)."),
+		 "The difference worth going on for (default: 3%)."),
 	OPT_U64('w', "warmup", "N", struct compare_options, warmup,
 		"Run N pairs first that do not count (default: 1)."),
 	OPT_CALL(0, "seed", "N", set_seed,
@@ -419,7 +419,7 @@ static int compare_main(const struct command *self, int argc, char **argv)
 	struct compare_options o = {.warmup = 1,
 				    .min_time_ns = 3 * NSEC_PER_SEC,
 				    .max_regression = NAN,
-				    .resolution = 0.05};
+				    .resolution = 0.03};
 	struct accounts before = unknown_accounts(), after = before;
 	struct compare_side sides[2] = {0};
 	struct compare_counters counters;
@@ -475,7 +475,7 @@ const struct command command_compare = {
 		   "tells it of the whole "
 		   "command (one thread, no children), wall time less the waits for a CPU, which "
 		   "other programs cause. "
-		   "Each is looked at as a whole (signed ranks of the pairs' ratios) and in the "
+		   "Each is looked at as a whole (the pairs' ratios, bounded) and in the "
 		   "fastest fifth of its runs. "
 		   "p is the share of all orders that could have been drawn whose result lies as "
 		   "far out: it assumes nothing "

@@ -69,37 +69,6 @@ static double positive_ranks(const struct difference *sorted, size_t n, double *
 	return sum;
 }
 
-struct indexed {
-	double size;
-	size_t index;
-};
-
-static int compare_indexed(const void *a, const void *b)
-{
-	const struct indexed *x = a, *y = b;
-
-	return x->size < y->size ? -1 : x->size > y->size;
-}
-
-int signed_ranks(double *differences, size_t count)
-{
-	CLEANUP_FREE struct indexed *sorted = calloc(count ? count : 1, sizeof(*sorted));
-
-	if (!sorted)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		sorted[i] = (struct indexed){fabs(differences[i]), i};
-	qsort(sorted, count, sizeof(*sorted), compare_indexed);
-	for (size_t i = 0, end; i < count; i = end) {
-		for (end = i + 1; end < count && sorted[end].size == sorted[i].size; end++)
-			;
-		for (size_t k = i; k < end && sorted[k].size > 0; k++)
-			differences[sorted[k].index] =
-				copysign((double)(i + 1 + end) / 2, differences[sorted[k].index]);
-	}
-	return 0;
-}
-
 static int signed_rank_p(double w, size_t n, double ties, double *ret_p)
 {
 	double dn = (double)n, mean = dn * (dn + 1) / 4, away = fabs(w - mean), variance;
@@ -151,70 +120,87 @@ int signed_rank_test(const double *a, const double *b, size_t count, struct test
 	return 0;
 }
 
-/* How many of the means of two logs (each with itself too) are at most `mean`. */
-static size_t means_up_to(const double *sorted, size_t count, double mean)
+/* The median of |sorted[i] - from|: a walk from there outwards. */
+static double middle_distance(const double *sorted, size_t count, double from)
 {
-	size_t found = 0, j = count;
+	size_t high = 0, low, left = (count + 1) / 2;
+	double distance = 0;
 
-	for (size_t i = 0; i < count; i++) {
-		while (j > i && sorted[i] + sorted[j - 1] > 2 * mean)
-			j--;
-		if (j <= i)
-			break;
-		found += j - i;
+	while (high < count && sorted[high] < from)
+		high++;
+	for (low = high; left > 0; left--) {
+		double below = low > 0 ? from - sorted[low - 1] : INFINITY;
+		double above = high < count ? sorted[high] - from : INFINITY;
+
+		distance = fmin(below, above);
+		if (below < above)
+			low--;
+		else
+			high++;
 	}
-	return found;
+	return distance;
 }
 
-/* The k-th smallest (from 1) of those means, to the last digits of a double. */
-static double kth_mean(const double *sorted, size_t count, size_t k)
+/* What one difference counts: it, but not more than the bound; where that is 0, its sign. */
+static double score(double difference, double bound)
+{
+	if (bound > 0)
+		return fmax(-bound, fmin(bound, difference));
+	return (difference > 0) - (difference < 0);
+}
+
+int paired_scores(double *differences, size_t count)
+{
+	CLEANUP_FREE double *sorted = calloc(count ? count : 1, sizeof(*sorted));
+	double bound;
+
+	if (!sorted)
+		return -ENOMEM;
+	memcpy(sorted, differences, count * sizeof(*sorted));
+	stats_sort(sorted, count);
+	bound = middle_distance(sorted, count, 0);
+	for (size_t i = 0; i < count; i++)
+		differences[i] = score(differences[i], bound);
+	return 0;
+}
+
+/* The sum of scores about `from` in its standard deviations when all signs are equally likely. */
+static double score_z(const double *sorted, size_t count, double from)
+{
+	double bound = middle_distance(sorted, count, from), sum = 0, squares = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		double s = score(sorted[i] - from, bound);
+
+		sum += s;
+		squares += s * s;
+	}
+	return squares > 0 ? sum / sqrt(squares) : 0;
+}
+
+/* Where z falls to `want` between the extremes; the extreme where it does not. */
+static double where_z(const double *sorted, size_t count, double want)
 {
 	double low = sorted[0], high = sorted[count - 1];
 
-	if (means_up_to(sorted, count, low) >= k)
+	if (score_z(sorted, count, low) <= want)
 		return low;
-	for (int i = 0; i < 60; i++) {
+	for (int i = 0; i < 50 && low < high; i++) {
 		double middle = low + (high - low) / 2;
 
-		if (means_up_to(sorted, count, middle) >= k)
-			high = middle;
-		else
+		if (score_z(sorted, count, middle) > want)
 			low = middle;
+		else
+			high = middle;
 	}
 	return high;
-}
-
-/* The largest w with P(W <= w) <= tail, plus 1; at least 1. */
-static int first_mean(size_t count, double tail, size_t *ret)
-{
-	double n = (double)count, mean = n * (n + 1) / 4;
-	size_t w = 0;
-
-	if (count <= EXACT_MAX) {
-		CLEANUP_FREE double *sums = malloc((count * (count + 1) / 2 + 1) * sizeof(*sums));
-		double below;
-
-		if (!sums)
-			return -ENOMEM;
-		exact_cdf(count, 0, sums);
-		for (below = sums[0]; below <= tail; below += sums[w])
-			w++;
-	} else {
-		double z = stats_t_quantile(1 - 2 * tail, 1e6);
-
-		w = (size_t)(mean - z * sqrt(n * (n + 1) * (2 * n + 1) / 24));
-	}
-	*ret = MAX(w, (size_t)1);
-	return 0;
 }
 
 int paired_shift(const double *a, const double *b, size_t count, double level,
 		 struct paired_shift *ret)
 {
 	CLEANUP_FREE double *logs = calloc(count ? count : 1, sizeof(*logs));
-	size_t means = count * (count + 1) / 2, first;
-	double low, high, shift;
-	int r;
+	double z = stats_t_quantile(level, 1e6), low, high;
 
 	if (count == 0)
 		return -EINVAL;
@@ -226,17 +212,13 @@ int paired_shift(const double *a, const double *b, size_t count, double level,
 			return 0;
 		logs[i] = log(b[i] / a[i]);
 	}
-	r = first_mean(count, (1 - level) / 2, &first);
-	if (r < 0)
-		return r;
 	stats_sort(logs, count);
-	low = kth_mean(logs, count, first);
-	high = kth_mean(logs, count, means + 1 - first);
-	shift = (kth_mean(logs, count, (means + 1) / 2) + kth_mean(logs, count, means / 2 + 1)) / 2;
+	low = where_z(logs, count, z);
+	high = where_z(logs, count, -z);
 	*ret = (struct paired_shift){
-		.change = expm1(shift),
+		.change = expm1(where_z(logs, count, 0)),
 		.ci = {expm1(low), expm1(high)},
-		.stderr_ = (high - low) / 2 / stats_t_quantile(level, 1e6),
+		.stderr_ = (high - low) / 2 / z,
 	};
 	return 0;
 }

@@ -6,9 +6,10 @@
  * ties, else the normal approximation with tie and continuity corrections. Pairs that do not differ
  * are left out, as Wilcoxon did.
  *
- * paired_shift() is the estimate that goes with it (Hodges and Lehmann 1963): the median of the
- * means of any two pairs' log ratios, and its interval by inverting the test, which assumes nothing
- * of the distribution's shape or tails.
+ * paired_shift() is Huber's estimate (1964) of the log ratio: what a pair can add is bounded, by
+ * the median of the pairs' own distances, so that pairs which a neighbour hit only once count as
+ * little as a sign does. Its interval inverts the test of the same scores with all signs equally
+ * likely, which assumes nothing of the distribution's tails.
  *
  * paired_quantiles() resamples pairs. Resamples are counted over ranks instead of being sorted: the
  * cost is rounds * count.
@@ -26,13 +27,13 @@
  * 0, -EINVAL without pairs, -ENOMEM. */
 int signed_rank_test(const double *a, const double *b, size_t count, struct test_result *ret);
 
-/* Replaces each difference by its rank by size, with its sign; equal sizes share the mean of their
- * ranks, and 0 stays 0. 0 or -ENOMEM. */
-int signed_ranks(double *differences, size_t count);
+/* Replaces each difference by its score: itself, but not above the median of the sizes; its sign
+ * where that is 0. 0 or -ENOMEM. */
+int paired_scores(double *differences, size_t count);
 
 struct paired_shift {
 	double change; /* of b against a: b / a - 1; NaN, as all, when some a or b is not above 0 */
-	struct interval ci; /* of change; below 6 pairs all there is, less than 95 % */
+	struct interval ci; /* of change; with 3 pairs or fewer all there is, less than 95 % */
 	double stderr_;     /* of log(b / a), from the interval's width */
 };
 

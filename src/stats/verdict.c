@@ -31,8 +31,8 @@ struct run {
 };
 
 struct prepared {
-	double *signed_ranks; /* by pair: positive where b was slower */
-	struct run *sorted;   /* all runs, the fastest first */
+	double *scores;     /* by pair: positive where b was slower */
+	struct run *sorted; /* all runs, the fastest first */
 };
 
 struct outcomes {
@@ -50,21 +50,37 @@ static int compare_runs(const void *a, const void *b)
 	return x->pair < y->pair ? -1 : x->pair > y->pair;
 }
 
+/* Whole numbers add up the same in any order, so that equal sums are equal. */
+static void make_whole(double *scores, size_t count)
+{
+	double most = 0;
+
+	for (size_t i = 0; i < count; i++)
+		most = fmax(most, fabs(scores[i]));
+	for (size_t i = 0; i < count && most > 0; i++)
+		scores[i] = rint(scores[i] / most * 0x1p20);
+}
+
 static int prepare(const struct verdict_clock *clock, size_t pairs, struct prepared *ret)
 {
-	ret->signed_ranks = calloc(pairs, sizeof(*ret->signed_ranks));
+	int r;
+
+	ret->scores = calloc(pairs, sizeof(*ret->scores));
 	ret->sorted = calloc(2 * pairs, sizeof(*ret->sorted));
-	if (!ret->signed_ranks || !ret->sorted)
+	if (!ret->scores || !ret->sorted)
 		return -ENOMEM;
 	for (size_t i = 0; i < pairs; i++) {
 		double a = log(clock->a[i]), b = log(clock->b[i]);
 
-		ret->signed_ranks[i] = b - a;
+		ret->scores[i] = b - a;
 		ret->sorted[2 * i] = (struct run){a, (uint32_t)i, false};
 		ret->sorted[2 * i + 1] = (struct run){b, (uint32_t)i, true};
 	}
 	qsort(ret->sorted, 2 * pairs, sizeof(*ret->sorted), compare_runs);
-	return signed_ranks(ret->signed_ranks, pairs);
+	r = paired_scores(ret->scores, pairs);
+	if (r == 0)
+		make_whole(ret->scores, pairs);
+	return r;
 }
 
 static bool swapped(const uint64_t *outcome, size_t pair)
@@ -77,7 +93,7 @@ static double typical(const struct prepared *p, size_t pairs, const uint64_t *ou
 	double sum = 0;
 
 	for (size_t i = 0; i < pairs; i++)
-		sum += swapped(outcome, i) ? -p->signed_ranks[i] : p->signed_ranks[i];
+		sum += swapped(outcome, i) ? -p->scores[i] : p->scores[i];
 	return fabs(sum);
 }
 
@@ -210,7 +226,7 @@ int verdict_test(struct verdict_clock *clocks, size_t clock_count, size_t pairs,
 	for (size_t k = 0; r == 0 && k < clock_count * LOOK_COUNT; k++)
 		clocks[k / LOOK_COUNT].views[k % LOOK_COUNT] = (struct verdict_view){.p = p[k]};
 	for (size_t c = 0; c < clock_count; c++) {
-		free(prepared[c].signed_ranks);
+		free(prepared[c].scores);
 		free(prepared[c].sorted);
 	}
 	return r;

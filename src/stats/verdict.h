@@ -10,8 +10,7 @@
  * that holds the drawn one, which keeps the level exactly.)
  *
  * Each clock (a way to measure the same runs) is looked at in two ways:
- *   typical  the sum of signed ranks of the pairs' log ratios (Wilcoxon), with Hodges and Lehmann's
- *            estimate and its distribution-free interval: the best for noise of any usual shape;
+ *   typical  the sum of the pairs' bounded log ratios, with Huber's estimate (stats/paired.h);
  *   quiet    the lowest fifth of all runs of one against the other's: what disturbs only makes
  *            slower, so that the fast runs say most where many are disturbed.
  * All looks share one level: their p are those of the smallest p among them (Westfall and Young,

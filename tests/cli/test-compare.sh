@@ -99,7 +99,7 @@ check "--output pipe is a pipe" "$CULPRIT" compare -r 2 --output pipe -- sh -c '
 check_fails "--output wants one of three" 'null, inherit or pipe' "$CULPRIT" compare --output file -- true --vs true
 check "SIGPIPE is not ignored in the commands" "$CULPRIT" compare -r 2 -- sh -c 'yes | head -n 1' --vs true
 
-check_match "--help explains the verdict" "signed ranks" "$CULPRIT" compare --help
+check_match "--help explains the verdict" "Two clocks" "$CULPRIT" compare --help
 
 # CSV.
 "$CULPRIT" compare --csv -r 9 -- true --vs true >out.csv

@@ -229,33 +229,38 @@ TEST(few_pairs_have_exact_p)
 	EXPECT_INT(verdict_test(clocks, 3, 8, 1), -EINVAL);
 }
 
-/* Walsh averages of 1 2 3 and so on by hand. */
+/* logs -10 -1 0 1 2 3 14 about 1: the distances' median is 2, the bounded ones -2 -2 -1 0 1 2 2. */
 TEST(paired_shift_of_known_logs)
 {
-	double a[6] = {1, 1, 1, 1, 1, 1}, b[6], zero[6] = {1, 0, 1, 1, 1, 1};
+	static const double logs[7] = {-10, -1, 0, 1, 2, 3, 14};
+	double a[7] = {1, 1, 1, 1, 1, 1, 1}, b[7], zero[7] = {1, 0, 1, 1, 1, 1, 1};
 	struct paired_shift shift;
 
-	for (int i = 0; i < 6; i++)
-		b[i] = exp(i == 5 ? 10 : i);
-	/* logs 0 1 2 3 4 10: of the 21 means the eleventh is 2.5, the ends are 0 and 10; 6 pairs
-	 * give 95 % by all of them: 2 / 2^6 = 0.031. */
-	ASSERT(paired_shift(a, b, 6, 0.95, &shift) == 0);
-	EXPECT_NEAR(log1p(shift.change), 2.5, 1e-9);
-	EXPECT_NEAR(log1p(shift.ci.low), 0, 1e-9);
-	EXPECT_NEAR(log1p(shift.ci.high), 10, 1e-9);
+	for (int i = 0; i < 7; i++)
+		b[i] = exp(logs[i]);
+	ASSERT(paired_shift(a, b, 7, 0.95, &shift) == 0);
+	EXPECT_NEAR(log1p(shift.change), 1, 1e-9);
+	EXPECT(shift.ci.low < shift.change && shift.change < shift.ci.high);
+	EXPECT(log1p(shift.ci.low) > -10 && log1p(shift.ci.high) < 14);
 	ASSERT(paired_shift(a, b, 1, 0.95, &shift) == 0);
-	EXPECT_NEAR(shift.ci.high, 0, 1e-9);
-	ASSERT(paired_shift(zero, b, 6, 0.95, &shift) == 0);
+	EXPECT_NEAR(log1p(shift.ci.high), -10, 1e-9);
+	ASSERT(paired_shift(a, a, 7, 0.95, &shift) == 0);
+	EXPECT_NEAR(shift.change, 0, 0);
+	EXPECT_NEAR(shift.stderr_, 0, 0);
+	ASSERT(paired_shift(zero, b, 7, 0.95, &shift) == 0);
 	EXPECT(isnan(shift.change) && isnan(shift.ci.low));
 	EXPECT_INT(paired_shift(a, b, 0, 0.95, &shift), -EINVAL);
 }
 
-TEST(signed_ranks_share_ties)
+TEST(scores_are_bounded_by_the_middle_size)
 {
-	double d[5] = {-2, 1, 2, 0, -5};
-	static const double want[5] = {-3.5, 2, 3.5, 0, -5};
+	double d[5] = {-2, 1, 2, 0, -5}, mostly_zero[5] = {0, 0, 0, 7, -3};
+	static const double want[5] = {-2, 1, 2, 0, -2}, signs[5] = {0, 0, 0, 1, -1};
 
-	ASSERT(signed_ranks(d, 5) == 0);
-	for (int i = 0; i < 5; i++)
+	ASSERT(paired_scores(d, 5) == 0);
+	ASSERT(paired_scores(mostly_zero, 5) == 0);
+	for (int i = 0; i < 5; i++) {
 		EXPECT_NEAR(d[i], want[i], 0);
+		EXPECT_NEAR(mostly_zero[i], signs[i], 0);
+	}
 }
