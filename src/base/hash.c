@@ -1,7 +1,9 @@
 #include "base/hash.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -17,6 +19,32 @@ struct u64_map_slot {
 uint64_t hash_bytes(const void *data, size_t len)
 {
 	return XXH3_64bits(data, len);
+}
+
+/* A free slot's number is HASH_NONE, all bits of which are set: so are those of new slots. */
+static_assert(HASH_NONE == UINT32_MAX, "a table is made free by setting all bits");
+
+/* Three quarters are used, or there is none yet. */
+static bool is_full(const void *slots, uint32_t mask, uint32_t used)
+{
+	return !slots || used + 1 > (mask + 1) / 4 * 3;
+}
+
+/* A free table of twice the slots, and its mask. 0 or -ENOMEM. */
+static int slots_double(const void *slots, size_t slot_size, uint32_t *mask, void **ret)
+{
+	uint32_t want = slots ? (*mask + 1) * 2 : SLOTS_MIN;
+	void *grown;
+
+	if (want > SLOTS_MAX || want == 0)
+		return -ENOMEM;
+	grown = malloc(want * slot_size);
+	if (!grown)
+		return -ENOMEM;
+	memset(grown, 0xff, want * slot_size);
+	*mask = want - 1;
+	*ret = grown;
+	return 0;
 }
 
 /*
@@ -57,16 +85,12 @@ static void index_place(struct hash_index *index, uint32_t tag, uint32_t id)
 
 static int index_grow(struct hash_index *index)
 {
-	uint32_t want = index->slots ? (index->mask + 1) * 2 : SLOTS_MIN;
-	struct hash_index grown = {.mask = want - 1, .used = index->used};
+	struct hash_index grown = {.mask = index->mask, .used = index->used};
+	int r = slots_double(index->slots, sizeof(*index->slots), &grown.mask,
+			     (void **)&grown.slots);
 
-	if (want > SLOTS_MAX || want == 0)
-		return -ENOMEM;
-	grown.slots = malloc(want * sizeof(*grown.slots));
-	if (!grown.slots)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < want; i++)
-		grown.slots[i].id = HASH_NONE;
+	if (r < 0)
+		return r;
 	for (uint32_t i = 0; index->slots && i <= index->mask; i++)
 		if (index->slots[i].id != HASH_NONE)
 			index_place(&grown, index->slots[i].tag, index->slots[i].id);
@@ -77,12 +101,10 @@ static int index_grow(struct hash_index *index)
 
 int hash_index_add(struct hash_index *index, uint64_t hash, uint32_t id)
 {
-	if (!index->slots || index->used + 1 > (index->mask + 1) / 4 * 3) {
-		int r = index_grow(index);
+	int r = is_full(index->slots, index->mask, index->used) ? index_grow(index) : 0;
 
-		if (r < 0)
-			return r;
-	}
+	if (r < 0)
+		return r;
 	index_place(index, (uint32_t)(hash >> 32), id);
 	index->used++;
 	return 0;
@@ -118,16 +140,11 @@ bool u64_map_get(const struct u64_map *map, uint64_t key, uint32_t *ret_value)
 
 static int map_grow(struct u64_map *map)
 {
-	uint32_t want = map->slots ? (map->mask + 1) * 2 : SLOTS_MIN;
-	struct u64_map grown = {.mask = want - 1, .used = map->used};
+	struct u64_map grown = {.mask = map->mask, .used = map->used};
+	int r = slots_double(map->slots, sizeof(*map->slots), &grown.mask, (void **)&grown.slots);
 
-	if (want > SLOTS_MAX || want == 0)
-		return -ENOMEM;
-	grown.slots = malloc(want * sizeof(*grown.slots));
-	if (!grown.slots)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < want; i++)
-		grown.slots[i].value = HASH_NONE;
+	if (r < 0)
+		return r;
 	for (uint32_t i = 0; map->slots && i <= map->mask; i++)
 		if (map->slots[i].value != HASH_NONE)
 			*map_slot(&grown, map->slots[i].key) = map->slots[i];
@@ -139,13 +156,10 @@ static int map_grow(struct u64_map *map)
 int u64_map_put(struct u64_map *map, uint64_t key, uint32_t value)
 {
 	struct u64_map_slot *slot;
+	int r = is_full(map->slots, map->mask, map->used) ? map_grow(map) : 0;
 
-	if (!map->slots || map->used + 1 > (map->mask + 1) / 4 * 3) {
-		int r = map_grow(map);
-
-		if (r < 0)
-			return r;
-	}
+	if (r < 0)
+		return r;
 	slot = map_slot(map, key);
 	map->used += slot->value == HASH_NONE;
 	*slot = (struct u64_map_slot){.key = key, .value = value};
