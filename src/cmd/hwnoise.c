@@ -4,30 +4,8 @@
 #define CLI struct latency_cli
 
 static const struct option_spec hwnoise_options[] = {
-	OPT_HEADING("What is measured"),
-	LATENCY_ROWS_CPUS,
-	OPT_DURATION('p', "period", "US", CLI, period_ns, NSEC_PER_USEC,
-		     "Length of a period, 1 us to 10 s. A bare number is in microseconds. Default: "
-		     "1 s."),
-	OPT_DURATION('r', "runtime", "US", CLI, runtime_ns, NSEC_PER_USEC,
-		     "How much of each period the loop runs, from 100 us on. Default: 750000."),
-	OPT_CALL('T', "threshold", "US", latency_set_threshold,
-		 "Shortest gap that counts as noise. Default: 5 us."),
-	LATENCY_ROWS_RUN(CLI),
-	OPT_HEADING("Thresholds"),
-	OPT_CALL('a', "auto", "US", latency_set_auto, "The same as -s US -T 1 -t."),
-	OPT_DURATION('s', "stop", "US", CLI, single_ns, NSEC_PER_USEC,
-		     "Stop at a single gap of this length."),
-	OPT_DURATION('S', "stop-total", "US", CLI, total_ns, NSEC_PER_USEC,
-		     "Stop when a period has this much noise."),
-	OPT_HEADING("Trace and actions"),
-	LATENCY_ROWS_TRACE(CLI),
-	OPT_HEADING("Output"),
-	OPT_FLAG('n', "nano", CLI, nano, "Print nanoseconds."),
-	LATENCY_ROWS_OUTPUT(CLI),
-	OPT_HEADING("Histogram"),
-	LATENCY_ROWS_HIST(CLI),
-	OPT_END,
+	LATENCY_ROWS_NOISE(
+		CLI, "How much of each period the loop runs, from 100 us on. Default: 750000."),
 };
 
 static int hwnoise_run(const struct command *self, int argc, char **argv)

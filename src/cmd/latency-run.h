@@ -167,6 +167,28 @@ int latency_set_on_end(void *options, const char *value, struct err *err);
 			 "No index column; needs --with-zeros, or rows could not be told apart."), \
 		OPT_FLAG(0, "with-zeros", type, with_zeros, "Also rows without a value.")
 
+/* All rows of the two commands that measure noise: runtime_help_ says how much of a period is run.
+ */
+#define LATENCY_ROWS_NOISE(type, runtime_help_)                                                    \
+	OPT_HEADING("What is measured"), LATENCY_ROWS_CPUS,                                        \
+		OPT_DURATION('p', "period", "US", type, period_ns, NSEC_PER_USEC,                  \
+			     "Length of a period, 1 us to 10 s. A bare number is in "              \
+			     "microseconds. Default: 1 s."),                                       \
+		OPT_DURATION('r', "runtime", "US", type, runtime_ns, NSEC_PER_USEC,                \
+			     runtime_help_),                                                       \
+		OPT_CALL('T', "threshold", "US", latency_set_threshold,                            \
+			 "Shortest gap that counts as noise. Default: 5 us."),                     \
+		LATENCY_ROWS_RUN(type), OPT_HEADING("Thresholds"),                                 \
+		OPT_CALL('a', "auto", "US", latency_set_auto, "The same as -s US -T 1 -t."),       \
+		OPT_DURATION('s', "stop", "US", type, single_ns, NSEC_PER_USEC,                    \
+			     "Stop at a single gap of this length."),                              \
+		OPT_DURATION('S', "stop-total", "US", type, total_ns, NSEC_PER_USEC,               \
+			     "Stop when a period has this much noise."),                           \
+		OPT_HEADING("Trace and actions"), LATENCY_ROWS_TRACE(type), OPT_HEADING("Output"), \
+		OPT_FLAG('n', "nano", type, nano, "Print nanoseconds."),                           \
+		LATENCY_ROWS_OUTPUT(type), OPT_HEADING("Histogram"), LATENCY_ROWS_HIST(type),      \
+		OPT_END
+
 /* --- latency-live.c -------------------------------------------------------------------------- */
 
 int latency_measure(const struct command *self, struct latency_cli *cli);
