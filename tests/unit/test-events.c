@@ -4,78 +4,34 @@
 #include <stdlib.h>
 
 #include "base/util.h"
-#include "events/env.h"
+#include "events-fixture.h"
 #include "events/names.h"
-#include "events/parse.h"
-#include "fake-root.h"
 #include "harness/tap.h"
-
-struct fixture {
-	struct fake_root root;
-	struct event_env *env;
-	struct event_list list;
-	struct err err;
-};
-
-static void setup(struct fixture *f, void (*make)(struct fake_root *))
-{
-	struct event_env_options options = {
-		.host = &f->root.host, .events_dir = "", .no_libpfm = true};
-
-	*f = (struct fixture){0};
-	make(&f->root);
-	options.host = &f->root.host;
-	if (event_env_new(&options, &f->env, NULL) < 0)
-		abort();
-}
-
-static void teardown(struct fixture *f)
-{
-	event_list_fini(&f->list);
-	event_env_free(f->env);
-	fake_root_remove(&f->root);
-}
-
-/* Parses into an empty list. */
-static int parse(struct fixture *f, const char *text)
-{
-	event_list_fini(&f->list);
-	f->list = (struct event_list){0};
-	f->err.text[0] = '\0';
-	return events_parse(text, f->env, &f->list, &f->err);
-}
-
-static const struct event *at(const struct fixture *f, size_t i)
-{
-	static const struct event none = {.attr.type = 999};
-
-	return i < f->list.events.len ? &f->list.events.data[i] : &none;
-}
 
 TEST(generic_names_and_aliases)
 {
 	struct fixture f;
 
-	setup(&f, fake_root_intel);
+	fixture_make(&f, fake_root_intel, NULL, false, false);
 	for (unsigned i = 0; i < generic_events_len; i++) {
 		const struct generic_event *g = &generic_events[i];
 
-		EXPECT_INT(parse(&f, g->name), 0);
+		EXPECT_INT(fixture_parse(&f, g->name), 0);
 		EXPECT_INT(f.list.events.len, 1);
-		EXPECT_INT(at(&f, 0)->attr.type, g->type);
+		EXPECT_INT(fixture_at(&f, 0)->attr.type, g->type);
 		if (g->kind != EVENT_TOOL)
-			EXPECT_INT(at(&f, 0)->attr.config, g->config);
-		EXPECT_STR(at(&f, 0)->name, g->name);
+			EXPECT_INT(fixture_at(&f, 0)->attr.config, g->config);
+		EXPECT_STR(fixture_at(&f, 0)->name, g->name);
 		if (g->alias) {
-			EXPECT_INT(parse(&f, g->alias), 0);
-			EXPECT_INT(at(&f, 0)->attr.config, g->config);
-			EXPECT_STR(at(&f, 0)->name, g->alias);
+			EXPECT_INT(fixture_parse(&f, g->alias), 0);
+			EXPECT_INT(fixture_at(&f, 0)->attr.config, g->config);
+			EXPECT_STR(fixture_at(&f, 0)->name, g->alias);
 		}
 	}
-	EXPECT_INT(parse(&f, "duration_time"), 0);
-	EXPECT_INT(at(&f, 0)->tool, TOOL_DURATION_TIME);
-	EXPECT_STR(at(&f, 0)->unit, "ns");
-	teardown(&f);
+	EXPECT_INT(fixture_parse(&f, "duration_time"), 0);
+	EXPECT_INT(fixture_at(&f, 0)->tool, TOOL_DURATION_TIME);
+	EXPECT_STR(fixture_at(&f, 0)->unit, "ns");
+	fixture_remove(&f);
 }
 
 TEST(every_cache_name_in_every_spelling)
@@ -156,13 +112,13 @@ TEST(levels_follow_perf)
 	};
 	struct fixture f;
 
-	setup(&f, fake_root_intel);
+	fixture_make(&f, fake_root_intel, NULL, false, false);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const struct perf_event_attr *attr;
 
-		if (!EXPECT(parse(&f, rows[i].text) == 0 && f.list.events.len == 1))
+		if (!EXPECT(fixture_parse(&f, rows[i].text) == 0 && f.list.events.len == 1))
 			continue;
-		attr = &at(&f, 0)->attr;
+		attr = &fixture_at(&f, 0)->attr;
 		tap_expect(attr->exclude_user == rows[i].user &&
 				   attr->exclude_kernel == rows[i].kernel &&
 				   attr->exclude_hv == rows[i].hv &&
@@ -171,126 +127,137 @@ TEST(levels_follow_perf)
 				   attr->exclude_idle == rows[i].idle &&
 				   attr->precise_ip == rows[i].precise,
 			   __FILE__, __LINE__, "bits of %s", rows[i].text);
-		EXPECT_STR(at(&f, 0)->name, rows[i].text);
+		EXPECT_STR(fixture_at(&f, 0)->name, rows[i].text);
 	}
-	teardown(&f);
+	fixture_remove(&f);
 }
 
 TEST(groups_and_their_modifiers)
 {
 	struct fixture f;
 
-	setup(&f, fake_root_intel);
-	EXPECT_INT(
-		parse(&f, "{cycles,instructions:u}:S, task-clock ,{ branches , branch-misses }:D"),
-		0);
+	fixture_make(&f, fake_root_intel, NULL, false, false);
+	EXPECT_INT(fixture_parse(
+			   &f,
+			   "{cycles,instructions:u}:S, task-clock ,{ branches , branch-misses }:D"),
+		   0);
 	ASSERT(f.list.events.len == 5);
 	EXPECT_INT(f.list.groups, 2);
-	EXPECT(at(&f, 0)->leader && at(&f, 0)->group == 0 && at(&f, 0)->sample_read);
-	EXPECT(!at(&f, 1)->leader && at(&f, 1)->group == 0 && at(&f, 1)->sample_read);
-	EXPECT(at(&f, 1)->attr.exclude_kernel && !at(&f, 0)->attr.exclude_kernel);
-	EXPECT(at(&f, 2)->leader && at(&f, 2)->group == -1);
-	EXPECT(at(&f, 3)->leader && at(&f, 3)->group == 1 && at(&f, 3)->attr.pinned);
-	EXPECT(!at(&f, 4)->leader && !at(&f, 4)->attr.pinned);
-	EXPECT_INT(at(&f, 4)->origin, 4);
+	EXPECT(fixture_at(&f, 0)->leader && fixture_at(&f, 0)->group == 0 &&
+	       fixture_at(&f, 0)->sample_read);
+	EXPECT(!fixture_at(&f, 1)->leader && fixture_at(&f, 1)->group == 0 &&
+	       fixture_at(&f, 1)->sample_read);
+	EXPECT(fixture_at(&f, 1)->attr.exclude_kernel && !fixture_at(&f, 0)->attr.exclude_kernel);
+	EXPECT(fixture_at(&f, 2)->leader && fixture_at(&f, 2)->group == -1);
+	EXPECT(fixture_at(&f, 3)->leader && fixture_at(&f, 3)->group == 1 &&
+	       fixture_at(&f, 3)->attr.pinned);
+	EXPECT(!fixture_at(&f, 4)->leader && !fixture_at(&f, 4)->attr.pinned);
+	EXPECT_INT(fixture_at(&f, 4)->origin, 4);
 
-	EXPECT_INT(parse(&f, "{cycles,instructions}:W,{r1,r2}:e,{r3}:ku"), 0);
-	EXPECT(at(&f, 0)->weak && !at(&f, 1)->weak);
-	EXPECT(at(&f, 2)->attr.exclusive && !at(&f, 3)->attr.exclusive);
-	EXPECT(!at(&f, 4)->attr.exclude_kernel && !at(&f, 4)->attr.exclude_user &&
-	       at(&f, 4)->attr.exclude_hv);
-	EXPECT_INT(parse(&f, "mine:{cycles,instructions}"), 0);
+	EXPECT_INT(fixture_parse(&f, "{cycles,instructions}:W,{r1,r2}:e,{r3}:ku"), 0);
+	EXPECT(fixture_at(&f, 0)->weak && !fixture_at(&f, 1)->weak);
+	EXPECT(fixture_at(&f, 2)->attr.exclusive && !fixture_at(&f, 3)->attr.exclusive);
+	EXPECT(!fixture_at(&f, 4)->attr.exclude_kernel && !fixture_at(&f, 4)->attr.exclude_user &&
+	       fixture_at(&f, 4)->attr.exclude_hv);
+	EXPECT_INT(fixture_parse(&f, "mine:{cycles,instructions}"), 0);
 	EXPECT_INT(f.list.events.len, 2);
 
 	/* A group over a wildcard, and appending to a list. */
-	EXPECT_INT(parse(&f, "{sched:*}"), 0);
+	EXPECT_INT(fixture_parse(&f, "{sched:*}"), 0);
 	EXPECT_INT(f.list.events.len, 3);
-	EXPECT(at(&f, 0)->leader && !at(&f, 2)->leader && at(&f, 2)->group == 0);
+	EXPECT(fixture_at(&f, 0)->leader && !fixture_at(&f, 2)->leader &&
+	       fixture_at(&f, 2)->group == 0);
 	EXPECT_INT(events_parse("{cycles,faults}", f.env, &f.list, &f.err), 0);
-	EXPECT(f.list.events.len == 5 && at(&f, 3)->leader && at(&f, 3)->group == 1);
-	EXPECT_INT(at(&f, 3)->origin, 1);
+	EXPECT(f.list.events.len == 5 && fixture_at(&f, 3)->leader &&
+	       fixture_at(&f, 3)->group == 1);
+	EXPECT_INT(fixture_at(&f, 3)->origin, 1);
 	/* A failure leaves the list as it was. */
 	EXPECT_INT(events_parse("cycles,{faults,nonsense}", f.env, &f.list, &f.err), -ENOENT);
 	EXPECT(f.list.events.len == 5 && f.list.groups == 2 && f.list.origins == 3);
-	teardown(&f);
+	fixture_remove(&f);
 }
 
 TEST(pmu_terms)
 {
 	struct fixture f;
 
-	setup(&f, fake_root_intel);
-	EXPECT_INT(parse(&f, "cpu/event=0xd1,umask=0x08,name=l1_hit,period=1000003/u"), 0);
-	EXPECT_INT(at(&f, 0)->attr.type, 4);
-	EXPECT_INT(at(&f, 0)->attr.config, 0x8d1);
-	EXPECT_INT(at(&f, 0)->attr.sample_period, 1000003);
-	EXPECT_INT(at(&f, 0)->attr.freq, 0);
-	EXPECT_STR(at(&f, 0)->name, "l1_hit");
-	EXPECT_STR(at(&f, 0)->pmu, "cpu");
-	EXPECT_INT(parse(&f, "cpu/event=0xc3,cmask=1,edge,inv=1,freq=99/"), 0);
-	EXPECT_INT(at(&f, 0)->attr.config, 0x18400c3);
-	EXPECT(at(&f, 0)->attr.freq && at(&f, 0)->attr.sample_freq == 99);
-	EXPECT_INT(parse(&f, "cpu/event=0xb7,umask=1,offcore_rsp=0x801C0003/"), 0);
-	EXPECT_INT(at(&f, 0)->attr.config1, 0x801c0003);
-	EXPECT_INT(parse(&f, "cpu/config=0x1b1,config1=7,config2=0x9/"), 0);
-	EXPECT(at(&f, 0)->attr.config == 0x1b1 && at(&f, 0)->attr.config1 == 7 &&
-	       at(&f, 0)->attr.config2 == 9);
-	EXPECT_INT(parse(&f, "cpu/mem-loads/"), 0);
-	EXPECT(at(&f, 0)->attr.config == 0x1cd && at(&f, 0)->attr.config1 == 3);
-	EXPECT_INT(parse(&f, "cpu/mem-loads,ldlat=30/pp"), 0);
-	EXPECT(at(&f, 0)->attr.config1 == 30 && at(&f, 0)->attr.precise_ip == 2);
-	EXPECT_STR(at(&f, 0)->name, "cpu/mem-loads,ldlat=30/pp");
-	EXPECT_INT(parse(&f, "cpu/name='a,b/c=1',event=1/"), 0);
-	EXPECT_STR(at(&f, 0)->name, "a,b/c=1");
-	EXPECT_INT(parse(&f, "cpu/r1a8/,cpu/cycles/,cpu/L1-dcache-loads/"), 0);
-	EXPECT_INT(at(&f, 0)->attr.config, 0x1a8);
-	EXPECT(at(&f, 1)->attr.type == PERF_TYPE_HARDWARE && at(&f, 1)->attr.config == 0);
-	EXPECT_INT(at(&f, 2)->attr.type, PERF_TYPE_HW_CACHE);
-	EXPECT_INT(
-		parse(&f,
-		      "cpu/"
-		      "event=1,call-graph=dwarf,stack-size=8192,max-stack=64,no-inherit,percore/"),
-		0);
-	EXPECT_STR(at(&f, 0)->callgraph, "dwarf");
-	EXPECT(at(&f, 0)->attr.sample_stack_user == 8192 && at(&f, 0)->attr.sample_max_stack == 64);
-	EXPECT(at(&f, 0)->inherit == 0 && at(&f, 0)->percore);
-	EXPECT_INT(parse(&f, "cpu//"), 0);
-	EXPECT_INT(at(&f, 0)->attr.config, 0);
+	fixture_make(&f, fake_root_intel, NULL, false, false);
+	EXPECT_INT(fixture_parse(&f, "cpu/event=0xd1,umask=0x08,name=l1_hit,period=1000003/u"), 0);
+	EXPECT_INT(fixture_at(&f, 0)->attr.type, 4);
+	EXPECT_INT(fixture_at(&f, 0)->attr.config, 0x8d1);
+	EXPECT_INT(fixture_at(&f, 0)->attr.sample_period, 1000003);
+	EXPECT_INT(fixture_at(&f, 0)->attr.freq, 0);
+	EXPECT_STR(fixture_at(&f, 0)->name, "l1_hit");
+	EXPECT_STR(fixture_at(&f, 0)->pmu, "cpu");
+	EXPECT_INT(fixture_parse(&f, "cpu/event=0xc3,cmask=1,edge,inv=1,freq=99/"), 0);
+	EXPECT_INT(fixture_at(&f, 0)->attr.config, 0x18400c3);
+	EXPECT(fixture_at(&f, 0)->attr.freq && fixture_at(&f, 0)->attr.sample_freq == 99);
+	EXPECT_INT(fixture_parse(&f, "cpu/event=0xb7,umask=1,offcore_rsp=0x801C0003/"), 0);
+	EXPECT_INT(fixture_at(&f, 0)->attr.config1, 0x801c0003);
+	EXPECT_INT(fixture_parse(&f, "cpu/config=0x1b1,config1=7,config2=0x9/"), 0);
+	EXPECT(fixture_at(&f, 0)->attr.config == 0x1b1 && fixture_at(&f, 0)->attr.config1 == 7 &&
+	       fixture_at(&f, 0)->attr.config2 == 9);
+	EXPECT_INT(fixture_parse(&f, "cpu/mem-loads/"), 0);
+	EXPECT(fixture_at(&f, 0)->attr.config == 0x1cd && fixture_at(&f, 0)->attr.config1 == 3);
+	EXPECT_INT(fixture_parse(&f, "cpu/mem-loads,ldlat=30/pp"), 0);
+	EXPECT(fixture_at(&f, 0)->attr.config1 == 30 && fixture_at(&f, 0)->attr.precise_ip == 2);
+	EXPECT_STR(fixture_at(&f, 0)->name, "cpu/mem-loads,ldlat=30/pp");
+	EXPECT_INT(fixture_parse(&f, "cpu/name='a,b/c=1',event=1/"), 0);
+	EXPECT_STR(fixture_at(&f, 0)->name, "a,b/c=1");
+	EXPECT_INT(fixture_parse(&f, "cpu/r1a8/,cpu/cycles/,cpu/L1-dcache-loads/"), 0);
+	EXPECT_INT(fixture_at(&f, 0)->attr.config, 0x1a8);
+	EXPECT(fixture_at(&f, 1)->attr.type == PERF_TYPE_HARDWARE &&
+	       fixture_at(&f, 1)->attr.config == 0);
+	EXPECT_INT(fixture_at(&f, 2)->attr.type, PERF_TYPE_HW_CACHE);
+	EXPECT_INT(fixture_parse(&f, "cpu/"
+				     "event=1,call-graph=dwarf,stack-size=8192,max-stack=64,no-"
+				     "inherit,percore/"),
+		   0);
+	EXPECT_STR(fixture_at(&f, 0)->callgraph, "dwarf");
+	EXPECT(fixture_at(&f, 0)->attr.sample_stack_user == 8192 &&
+	       fixture_at(&f, 0)->attr.sample_max_stack == 64);
+	EXPECT(fixture_at(&f, 0)->inherit == 0 && fixture_at(&f, 0)->percore);
+	EXPECT_INT(fixture_parse(&f, "cpu//"), 0);
+	EXPECT_INT(fixture_at(&f, 0)->attr.config, 0);
 	/* Split ranges, in config and config2. */
-	EXPECT_INT(parse(&f, "uncore_imc_0/event=4,umask=0x12345678/"), 0);
-	EXPECT_INT(at(&f, 0)->attr.config, 0x0012345600007804);
-	EXPECT_INT(parse(&f, "hv_24x7/PM_CYC,core=2,split=0xa5/"), 0);
-	EXPECT(at(&f, 0)->attr.config == 0x20001 && at(&f, 0)->attr.config2 == (0xaull << 60 | 5));
-	teardown(&f);
+	EXPECT_INT(fixture_parse(&f, "uncore_imc_0/event=4,umask=0x12345678/"), 0);
+	EXPECT_INT(fixture_at(&f, 0)->attr.config, 0x0012345600007804);
+	EXPECT_INT(fixture_parse(&f, "hv_24x7/PM_CYC,core=2,split=0xa5/"), 0);
+	EXPECT(fixture_at(&f, 0)->attr.config == 0x20001 &&
+	       fixture_at(&f, 0)->attr.config2 == (0xaull << 60 | 5));
+	fixture_remove(&f);
 }
 
 TEST(sysfs_names_scales_and_instances)
 {
 	struct fixture f;
 
-	setup(&f, fake_root_intel);
-	EXPECT_INT(parse(&f, "topdown-retiring,slots:u"), 0);
-	EXPECT(at(&f, 0)->attr.type == 4 && at(&f, 0)->attr.config == 0x8000);
-	EXPECT(at(&f, 1)->attr.config == 0x400 && at(&f, 1)->attr.exclude_kernel);
-	EXPECT_INT(at(&f, 0)->kind, EVENT_PMU);
-	EXPECT_INT(parse(&f, "power/energy-pkg/,energy-pkg"), 0);
-	EXPECT(at(&f, 0)->uncore && at(&f, 0)->cpus && cpuset_count(at(&f, 0)->cpus) == 1);
-	EXPECT_NEAR(at(&f, 1)->scale, 2.3283064365386962890625e-10, 1e-25);
-	EXPECT_STR(at(&f, 1)->unit, "Joules");
+	fixture_make(&f, fake_root_intel, NULL, false, false);
+	EXPECT_INT(fixture_parse(&f, "topdown-retiring,slots:u"), 0);
+	EXPECT(fixture_at(&f, 0)->attr.type == 4 && fixture_at(&f, 0)->attr.config == 0x8000);
+	EXPECT(fixture_at(&f, 1)->attr.config == 0x400 && fixture_at(&f, 1)->attr.exclude_kernel);
+	EXPECT_INT(fixture_at(&f, 0)->kind, EVENT_PMU);
+	EXPECT_INT(fixture_parse(&f, "power/energy-pkg/,energy-pkg"), 0);
+	EXPECT(fixture_at(&f, 0)->uncore && fixture_at(&f, 0)->cpus &&
+	       cpuset_count(fixture_at(&f, 0)->cpus) == 1);
+	EXPECT_NEAR(fixture_at(&f, 1)->scale, 2.3283064365386962890625e-10, 1e-25);
+	EXPECT_STR(fixture_at(&f, 1)->unit, "Joules");
 	/* The free-running PMU is another one; one event per instance. */
-	EXPECT_INT(parse(&f, "uncore_imc/cas_count_read/"), 0);
+	EXPECT_INT(fixture_parse(&f, "uncore_imc/cas_count_read/"), 0);
 	EXPECT_INT(f.list.events.len, 2);
-	EXPECT(at(&f, 0)->attr.type == 20 && at(&f, 1)->attr.type == 21);
-	EXPECT(at(&f, 0)->origin == at(&f, 1)->origin);
-	EXPECT_STR(at(&f, 1)->name, "uncore_imc/cas_count_read/");
-	EXPECT_STR(at(&f, 0)->unit, "MiB");
-	EXPECT_INT(parse(&f, "imc/cas_count_read/,uncore_imc_?/event=1/,cas_count_read"), 0);
+	EXPECT(fixture_at(&f, 0)->attr.type == 20 && fixture_at(&f, 1)->attr.type == 21);
+	EXPECT(fixture_at(&f, 0)->origin == fixture_at(&f, 1)->origin);
+	EXPECT_STR(fixture_at(&f, 1)->name, "uncore_imc/cas_count_read/");
+	EXPECT_STR(fixture_at(&f, 0)->unit, "MiB");
+	EXPECT_INT(fixture_parse(&f, "imc/cas_count_read/,uncore_imc_?/event=1/,cas_count_read"),
+		   0);
 	EXPECT_INT(f.list.events.len, 6);
-	EXPECT_INT(parse(&f, "uncore_imc_1/cas_count_read/"), 0);
+	EXPECT_INT(fixture_parse(&f, "uncore_imc_1/cas_count_read/"), 0);
 	EXPECT_INT(f.list.events.len, 1);
-	EXPECT_INT(parse(&f, "msr/tsc/"), 0);
-	EXPECT(!at(&f, 0)->uncore && !at(&f, 0)->cpus && at(&f, 0)->attr.type == 24);
-	teardown(&f);
+	EXPECT_INT(fixture_parse(&f, "msr/tsc/"), 0);
+	EXPECT(!fixture_at(&f, 0)->uncore && !fixture_at(&f, 0)->cpus &&
+	       fixture_at(&f, 0)->attr.type == 24);
+	fixture_remove(&f);
 }
 
 /* gem5#1064: an event bound to the P-cores read 0 on E-cores: it is opened on every kind. */
@@ -298,96 +265,108 @@ TEST(failure_31_hybrid_opens_on_every_kind_of_core)
 {
 	struct fixture f;
 
-	setup(&f, fake_root_hybrid);
-	EXPECT_INT(parse(&f, "cycles:u"), 0);
+	fixture_make(&f, fake_root_hybrid, NULL, false, false);
+	EXPECT_INT(fixture_parse(&f, "cycles:u"), 0);
 	ASSERT(f.list.events.len == 2);
-	EXPECT_STR(at(&f, 0)->name, "cpu_core/cycles/u");
-	EXPECT_STR(at(&f, 1)->name, "cpu_atom/cycles/u");
-	EXPECT(at(&f, 0)->attr.type == 0 && at(&f, 0)->attr.config == 4ull << 32);
-	EXPECT(at(&f, 1)->attr.type == 0 && at(&f, 1)->attr.config == 10ull << 32);
-	EXPECT(at(&f, 1)->partial && at(&f, 1)->cpus && cpuset_has(at(&f, 1)->cpus, 4) &&
-	       !cpuset_has(at(&f, 1)->cpus, 3));
-	EXPECT_INT(parse(&f, "L1-dcache-load-misses"), 0);
-	EXPECT_INT(at(&f, 1)->attr.config, 10ull << 32 | 0x10000);
-	EXPECT_INT(parse(&f, "r3c"), 0);
-	EXPECT(at(&f, 0)->attr.type == 4 && at(&f, 1)->attr.type == 10 &&
-	       at(&f, 1)->attr.config == 0x3c);
-	EXPECT_INT(parse(&f, "cpu_core/cycles/,cpu_atom/event=0x3c/,cpu_atom/LLC-loads/"), 0);
+	EXPECT_STR(fixture_at(&f, 0)->name, "cpu_core/cycles/u");
+	EXPECT_STR(fixture_at(&f, 1)->name, "cpu_atom/cycles/u");
+	EXPECT(fixture_at(&f, 0)->attr.type == 0 && fixture_at(&f, 0)->attr.config == 4ull << 32);
+	EXPECT(fixture_at(&f, 1)->attr.type == 0 && fixture_at(&f, 1)->attr.config == 10ull << 32);
+	EXPECT(fixture_at(&f, 1)->partial && fixture_at(&f, 1)->cpus &&
+	       cpuset_has(fixture_at(&f, 1)->cpus, 4) && !cpuset_has(fixture_at(&f, 1)->cpus, 3));
+	EXPECT_INT(fixture_parse(&f, "L1-dcache-load-misses"), 0);
+	EXPECT_INT(fixture_at(&f, 1)->attr.config, 10ull << 32 | 0x10000);
+	EXPECT_INT(fixture_parse(&f, "r3c"), 0);
+	EXPECT(fixture_at(&f, 0)->attr.type == 4 && fixture_at(&f, 1)->attr.type == 10 &&
+	       fixture_at(&f, 1)->attr.config == 0x3c);
+	EXPECT_INT(fixture_parse(&f, "cpu_core/cycles/,cpu_atom/event=0x3c/,cpu_atom/LLC-loads/"),
+		   0);
 	EXPECT_INT(f.list.events.len, 3);
-	EXPECT_INT(at(&f, 0)->attr.config, 4ull << 32);
-	EXPECT(at(&f, 1)->attr.type == 10 && at(&f, 1)->attr.config == 0x3c);
-	EXPECT_INT(at(&f, 2)->attr.config, 10ull << 32 | 2);
-	EXPECT_INT(parse(&f, "cpu/event=0x3c/,mem-loads"), 0);
+	EXPECT_INT(fixture_at(&f, 0)->attr.config, 4ull << 32);
+	EXPECT(fixture_at(&f, 1)->attr.type == 10 && fixture_at(&f, 1)->attr.config == 0x3c);
+	EXPECT_INT(fixture_at(&f, 2)->attr.config, 10ull << 32 | 2);
+	EXPECT_INT(fixture_parse(&f, "cpu/event=0x3c/,mem-loads"), 0);
 	EXPECT_INT(f.list.events.len, 4);
-	EXPECT_STR(at(&f, 3)->name, "cpu_atom/mem-loads/");
-	EXPECT_INT(parse(&f, "{cpu_core/slots/,cpu_core/topdown-retiring/}"), 0);
+	EXPECT_STR(fixture_at(&f, 3)->name, "cpu_atom/mem-loads/");
+	EXPECT_INT(fixture_parse(&f, "{cpu_core/slots/,cpu_core/topdown-retiring/}"), 0);
 	EXPECT_INT(f.list.events.len, 2);
-	teardown(&f);
+	fixture_remove(&f);
 }
 
 TEST(arm_machines)
 {
 	struct fixture f;
 
-	setup(&f, fake_root_arm);
+	fixture_make(&f, fake_root_arm, NULL, false, false);
 	EXPECT_INT(
-		parse(&f,
-		      "cycles,stall_slot,armv8_pmuv3_0/event=0x23/,armv8_pmuv3/cpu_cycles,long/"),
+		fixture_parse(
+			&f,
+			"cycles,stall_slot,armv8_pmuv3_0/event=0x23/,armv8_pmuv3/cpu_cycles,long/"),
 		0);
 	ASSERT(f.list.events.len == 4);
-	EXPECT(!at(&f, 0)->partial && at(&f, 0)->attr.config == 0);
-	EXPECT(at(&f, 1)->attr.type == 8 && at(&f, 1)->attr.config == 0x3f && !at(&f, 1)->cpus);
-	EXPECT_INT(at(&f, 2)->attr.config, 0x23);
-	EXPECT(at(&f, 3)->attr.config == 0x11 && at(&f, 3)->attr.config1 == 1);
-	teardown(&f);
+	EXPECT(!fixture_at(&f, 0)->partial && fixture_at(&f, 0)->attr.config == 0);
+	EXPECT(fixture_at(&f, 1)->attr.type == 8 && fixture_at(&f, 1)->attr.config == 0x3f &&
+	       !fixture_at(&f, 1)->cpus);
+	EXPECT_INT(fixture_at(&f, 2)->attr.config, 0x23);
+	EXPECT(fixture_at(&f, 3)->attr.config == 0x11 && fixture_at(&f, 3)->attr.config1 == 1);
+	fixture_remove(&f);
 }
 
 TEST(tracepoints_and_filters)
 {
 	struct fixture f;
 
-	setup(&f, fake_root_intel);
-	EXPECT_INT(parse(&f, "sched:sched_switch,irq:*,s*d:sched_wak*:u"), 0);
+	fixture_make(&f, fake_root_intel, NULL, false, false);
+	EXPECT_INT(fixture_parse(&f, "sched:sched_switch,irq:*,s*d:sched_wak*:u"), 0);
 	ASSERT(f.list.events.len == 4);
-	EXPECT(at(&f, 0)->attr.type == PERF_TYPE_TRACEPOINT && at(&f, 0)->attr.config == 316);
-	EXPECT_STR(at(&f, 1)->name, "irq:irq_handler_entry");
-	EXPECT_STR(at(&f, 2)->name, "sched:sched_wakeup:u");
-	EXPECT(at(&f, 3)->origin == 2 && at(&f, 3)->attr.exclude_kernel);
+	EXPECT(fixture_at(&f, 0)->attr.type == PERF_TYPE_TRACEPOINT &&
+	       fixture_at(&f, 0)->attr.config == 316);
+	EXPECT_STR(fixture_at(&f, 1)->name, "irq:irq_handler_entry");
+	EXPECT_STR(fixture_at(&f, 2)->name, "sched:sched_wakeup:u");
+	EXPECT(fixture_at(&f, 3)->origin == 2 && fixture_at(&f, 3)->attr.exclude_kernel);
 	EXPECT_INT(event_list_add_filter(&f.list, "pid == 1", &f.err), 0);
-	EXPECT(!at(&f, 1)->filter);
-	EXPECT_STR(at(&f, 2)->filter, "pid == 1");
+	EXPECT(!fixture_at(&f, 1)->filter);
+	EXPECT_STR(fixture_at(&f, 2)->filter, "pid == 1");
 	EXPECT_INT(event_list_add_filter(&f.list, "prio < 5", &f.err), 0);
-	EXPECT_STR(at(&f, 3)->filter, "(pid == 1) && (prio < 5)");
-	EXPECT_INT(parse(&f, "*:*"), 0); /* ftrace:function has no id and is left out */
+	EXPECT_STR(fixture_at(&f, 3)->filter, "(pid == 1) && (prio < 5)");
+	EXPECT_INT(fixture_parse(&f, "*:*"), 0); /* ftrace:function has no id and is left out */
 	EXPECT_INT(f.list.events.len, 4);
-	EXPECT_INT(parse(&f, "cycles"), 0);
+	EXPECT_INT(fixture_parse(&f, "cycles"), 0);
 	EXPECT_INT(event_list_add_filter(&f.list, "pid == 1", &f.err), -EINVAL);
-	EXPECT_INT(parse(&f, "nothing:*"), -ENOENT);
+	EXPECT_INT(fixture_parse(&f, "nothing:*"), -ENOENT);
 	EXPECT(strstr(f.err.text, "no tracepoint matches"));
-	teardown(&f);
+	fixture_remove(&f);
 }
 
 TEST(breakpoints_and_numbers)
 {
 	struct fixture f;
 
-	setup(&f, fake_root_intel);
-	EXPECT_INT(parse(&f, "mem:0x1000,mem:0x2000/8:w,mem:4096:x:u,mem:0x30:rw:k,mem:0x40:u"), 0);
+	fixture_make(&f, fake_root_intel, NULL, false, false);
+	EXPECT_INT(fixture_parse(&f,
+				 "mem:0x1000,mem:0x2000/8:w,mem:4096:x:u,mem:0x30:rw:k,mem:0x40:u"),
+		   0);
 	ASSERT(f.list.events.len == 5);
-	EXPECT(at(&f, 0)->attr.type == PERF_TYPE_BREAKPOINT && at(&f, 0)->attr.bp_addr == 0x1000);
-	EXPECT(at(&f, 0)->attr.bp_len == 4 && at(&f, 0)->attr.bp_type == HW_BREAKPOINT_RW);
-	EXPECT(at(&f, 1)->attr.bp_len == 8 && at(&f, 1)->attr.bp_type == HW_BREAKPOINT_W);
-	EXPECT(at(&f, 2)->attr.bp_addr == 4096 && at(&f, 2)->attr.bp_type == HW_BREAKPOINT_X);
-	EXPECT(at(&f, 2)->attr.bp_len == sizeof(long) && at(&f, 2)->attr.exclude_kernel);
-	EXPECT(at(&f, 3)->attr.exclude_user && at(&f, 4)->attr.exclude_kernel);
-	EXPECT_INT(parse(&f, "r1a8,rFFFFFFFFFFFFFFFF,4:0x3c:u,1:2"), 0);
+	EXPECT(fixture_at(&f, 0)->attr.type == PERF_TYPE_BREAKPOINT &&
+	       fixture_at(&f, 0)->attr.bp_addr == 0x1000);
+	EXPECT(fixture_at(&f, 0)->attr.bp_len == 4 &&
+	       fixture_at(&f, 0)->attr.bp_type == HW_BREAKPOINT_RW);
+	EXPECT(fixture_at(&f, 1)->attr.bp_len == 8 &&
+	       fixture_at(&f, 1)->attr.bp_type == HW_BREAKPOINT_W);
+	EXPECT(fixture_at(&f, 2)->attr.bp_addr == 4096 &&
+	       fixture_at(&f, 2)->attr.bp_type == HW_BREAKPOINT_X);
+	EXPECT(fixture_at(&f, 2)->attr.bp_len == sizeof(long) &&
+	       fixture_at(&f, 2)->attr.exclude_kernel);
+	EXPECT(fixture_at(&f, 3)->attr.exclude_user && fixture_at(&f, 4)->attr.exclude_kernel);
+	EXPECT_INT(fixture_parse(&f, "r1a8,rFFFFFFFFFFFFFFFF,4:0x3c:u,1:2"), 0);
 	ASSERT(f.list.events.len == 4);
-	EXPECT(at(&f, 0)->attr.type == PERF_TYPE_RAW && at(&f, 0)->attr.config == 0x1a8);
-	EXPECT(at(&f, 1)->attr.config == UINT64_MAX);
-	EXPECT(at(&f, 2)->attr.type == 4 && at(&f, 2)->attr.config == 0x3c &&
-	       at(&f, 2)->attr.exclude_kernel);
-	EXPECT(at(&f, 3)->attr.type == 1 && at(&f, 3)->attr.config == 2);
-	teardown(&f);
+	EXPECT(fixture_at(&f, 0)->attr.type == PERF_TYPE_RAW &&
+	       fixture_at(&f, 0)->attr.config == 0x1a8);
+	EXPECT(fixture_at(&f, 1)->attr.config == UINT64_MAX);
+	EXPECT(fixture_at(&f, 2)->attr.type == 4 && fixture_at(&f, 2)->attr.config == 0x3c &&
+	       fixture_at(&f, 2)->attr.exclude_kernel);
+	EXPECT(fixture_at(&f, 3)->attr.type == 1 && fixture_at(&f, 3)->attr.config == 2);
+	fixture_remove(&f);
 }
 
 TEST(errors_name_the_place_and_what_was_expected)
@@ -442,34 +421,34 @@ TEST(errors_name_the_place_and_what_was_expected)
 	};
 	struct fixture f;
 
-	setup(&f, fake_root_intel);
+	fixture_make(&f, fake_root_intel, NULL, false, false);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		int r = parse(&f, rows[i].text);
+		int r = fixture_parse(&f, rows[i].text);
 
 		tap_expect(r == rows[i].code && strstr(f.err.text, rows[i].words), __FILE__,
 			   __LINE__, "'%s': %d, %s", rows[i].text, r, f.err.text);
 		EXPECT_INT(f.list.events.len, 0);
 	}
-	teardown(&f);
+	fixture_remove(&f);
 }
 
 TEST(a_machine_without_counters_still_understands)
 {
 	struct fixture f;
 
-	setup(&f, fake_root_make);
+	fixture_make(&f, fake_root_make, NULL, false, false);
 	fake_root_file(&f.root, "/proc/cpuinfo",
 		       "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nstepping\t: 1\n"
 		       "flags\t\t: fpu hypervisor\n");
-	EXPECT_INT(parse(&f, "cycles,cpu/event=0x1a0,umask=0x1e/"), 0);
-	EXPECT(at(&f, 0)->no_pmu && at(&f, 1)->no_pmu);
+	EXPECT_INT(fixture_parse(&f, "cycles,cpu/event=0x1a0,umask=0x1e/"), 0);
+	EXPECT(fixture_at(&f, 0)->no_pmu && fixture_at(&f, 1)->no_pmu);
 	/* AMD's event select is split: bits 7:0 and 35:32. */
-	EXPECT_INT(at(&f, 1)->attr.config, 0x100001ea0);
-	EXPECT_INT(parse(&f, "sched:sched_switch"), -ENOENT);
+	EXPECT_INT(fixture_at(&f, 1)->attr.config, 0x100001ea0);
+	EXPECT_INT(fixture_parse(&f, "sched:sched_switch"), -ENOENT);
 	EXPECT(strstr(f.err.text, "mount -t tracefs"));
-	EXPECT_INT(parse(&f, "nopmu/x/"), -ENOENT);
+	EXPECT_INT(fixture_parse(&f, "nopmu/x/"), -ENOENT);
 	EXPECT(strstr(f.err.text, "it has: none"));
-	teardown(&f);
+	fixture_remove(&f);
 }
 
 TEST(format_fields)

@@ -3,10 +3,8 @@
 #include <stdlib.h>
 
 #include "base/util.h"
-#include "events/env.h"
-#include "events/parse.h"
+#include "events-fixture.h"
 #include "events/vendor-internal.h"
-#include "fake-root.h"
 #include "harness/tap.h"
 
 static const char intel_json[] =
@@ -37,98 +35,57 @@ static const char mapfile[] =
 	"GenuineIntel-6-97,V1,/ADL/events/adl_grt.json,hybridcore,0x20,0x1,Atom\n"
 	"GenuineIntel-6-55-[01234],V1,/SKX/metrics/skylakex_metrics.json,metrics,,,\n";
 
-struct fixture {
-	struct fake_root root, files;
-	struct event_env *env;
-	struct event_list list;
-	struct err err;
-};
-
-static void setup(struct fixture *f, void (*make)(struct fake_root *), const char *cpu, bool libpfm)
-{
-	struct event_env_options options = {.cpu = cpu, .no_libpfm = !libpfm};
-
-	*f = (struct fixture){0};
-	make(&f->root);
-	fake_root_make(&f->files);
-	options.host = &f->root.host;
-	options.events_dir = f->files.path;
-	if (event_env_new(&options, &f->env, NULL) < 0)
-		abort();
-}
-
-static void teardown(struct fixture *f)
-{
-	event_list_fini(&f->list);
-	event_env_free(f->env);
-	fake_root_remove(&f->root);
-	fake_root_remove(&f->files);
-}
-
-static int parse(struct fixture *f, const char *text)
-{
-	event_list_fini(&f->list);
-	f->list = (struct event_list){0};
-	f->err.text[0] = '\0';
-	return events_parse(text, f->env, &f->list, &f->err);
-}
-
-static const struct event *at(const struct fixture *f, size_t i)
-{
-	static const struct event none = {.attr.type = 999};
-
-	return i < f->list.events.len ? &f->list.events.data[i] : &none;
-}
-
 TEST(perfmon_files_by_mapfile)
 {
 	struct fixture f;
 
-	setup(&f, fake_root_intel, NULL, false); /* 6-55-4: a Skylake-X */
+	fixture_make(&f, fake_root_intel, NULL, false, true); /* 6-55-4: a Skylake-X */
 	fake_root_file(&f.files, "/mapfile.csv", mapfile);
 	fake_root_file(&f.files, "/SKX/events/skylakex_core.json", intel_json);
 	fake_root_file(&f.files, "/CLX/events/clx_core.json",
 		       "[{\"EventCode\":\"0x1\",\"EventName\":\"CLX.ONLY\"}]");
-	EXPECT_INT(parse(&f, "mem_load_retired.l1_miss:u,MEM_LOAD_RETIRED:L1_MISS"), 0);
+	EXPECT_INT(fixture_parse(&f, "mem_load_retired.l1_miss:u,MEM_LOAD_RETIRED:L1_MISS"), 0);
 	ASSERT(f.list.events.len == 2);
-	EXPECT(at(&f, 0)->attr.config == 0x8d1 && at(&f, 0)->attr.type == 4);
-	EXPECT(at(&f, 0)->attr.exclude_kernel && !at(&f, 1)->attr.exclude_kernel);
-	EXPECT_INT(at(&f, 1)->attr.config, 0x8d1);
-	EXPECT_INT(at(&f, 0)->kind, EVENT_VENDOR);
-	EXPECT_STR(at(&f, 0)->name, "mem_load_retired.l1_miss:u");
-	EXPECT_INT(parse(&f, "offcore_response.x,machine_clears.count,latency_gt_64,"
-			     "frontend_retired.dsb_miss"),
+	EXPECT(fixture_at(&f, 0)->attr.config == 0x8d1 && fixture_at(&f, 0)->attr.type == 4);
+	EXPECT(fixture_at(&f, 0)->attr.exclude_kernel && !fixture_at(&f, 1)->attr.exclude_kernel);
+	EXPECT_INT(fixture_at(&f, 1)->attr.config, 0x8d1);
+	EXPECT_INT(fixture_at(&f, 0)->kind, EVENT_VENDOR);
+	EXPECT_STR(fixture_at(&f, 0)->name, "mem_load_retired.l1_miss:u");
+	EXPECT_INT(fixture_parse(&f, "offcore_response.x,machine_clears.count,latency_gt_64,"
+				     "frontend_retired.dsb_miss"),
 		   0);
-	EXPECT(at(&f, 0)->attr.config == 0x1b7 && at(&f, 0)->attr.config1 == 0x801c0003);
-	EXPECT_INT(at(&f, 1)->attr.config, 0x10401c3);
-	EXPECT(at(&f, 2)->attr.config == 0x1cd && at(&f, 2)->attr.config1 == 0x40);
-	EXPECT(at(&f, 3)->attr.config == 0x1c6 && at(&f, 3)->attr.config1 == 17);
+	EXPECT(fixture_at(&f, 0)->attr.config == 0x1b7 &&
+	       fixture_at(&f, 0)->attr.config1 == 0x801c0003);
+	EXPECT_INT(fixture_at(&f, 1)->attr.config, 0x10401c3);
+	EXPECT(fixture_at(&f, 2)->attr.config == 0x1cd && fixture_at(&f, 2)->attr.config1 == 0x40);
+	EXPECT(fixture_at(&f, 3)->attr.config == 0x1c6 && fixture_at(&f, 3)->attr.config1 == 17);
 	/* Uncore: once per instance, the extended mask in its split field. */
-	EXPECT_INT(parse(&f, "unc_m_cas.rd"), 0);
-	EXPECT(f.list.events.len == 2 && at(&f, 1)->attr.type == 21 && at(&f, 0)->uncore);
-	EXPECT_INT(at(&f, 0)->attr.config, 0x100000304);
-	EXPECT_INT(parse(&f, "cpu/mem_load_retired.l1_miss,cmask=2/"), 0);
-	EXPECT_INT(at(&f, 0)->attr.config, 0x20008d1);
-	EXPECT_INT(parse(&f, "clx.only"), -ENOENT);
-	EXPECT_INT(parse(&f, "not.this"), -ENOENT);
-	EXPECT_INT(parse(&f, "no.code"), -ENOENT);
-	EXPECT_INT(parse(&f, "mem_load_retird.l1_miss"), -ENOENT);
+	EXPECT_INT(fixture_parse(&f, "unc_m_cas.rd"), 0);
+	EXPECT(f.list.events.len == 2 && fixture_at(&f, 1)->attr.type == 21 &&
+	       fixture_at(&f, 0)->uncore);
+	EXPECT_INT(fixture_at(&f, 0)->attr.config, 0x100000304);
+	EXPECT_INT(fixture_parse(&f, "cpu/mem_load_retired.l1_miss,cmask=2/"), 0);
+	EXPECT_INT(fixture_at(&f, 0)->attr.config, 0x20008d1);
+	EXPECT_INT(fixture_parse(&f, "clx.only"), -ENOENT);
+	EXPECT_INT(fixture_parse(&f, "not.this"), -ENOENT);
+	EXPECT_INT(fixture_parse(&f, "no.code"), -ENOENT);
+	EXPECT_INT(fixture_parse(&f, "mem_load_retird.l1_miss"), -ENOENT);
 	EXPECT(strstr(f.err.text, "did you mean MEM_LOAD_RETIRED.L1_MISS"));
-	teardown(&f);
+	fixture_remove(&f);
 
-	setup(&f, fake_root_intel, "clx", false); /* --cpu goes by the folder */
+	fixture_make(&f, fake_root_intel, "clx", false, true); /* --cpu goes by the folder */
 	fake_root_file(&f.files, "/mapfile.csv", mapfile);
 	fake_root_file(&f.files, "/CLX/events/clx_core.json",
 		       "[{\"EventCode\":\"0x1\",\"EventName\":\"CLX.ONLY\"}]");
-	EXPECT_INT(parse(&f, "clx.only"), 0);
-	teardown(&f);
+	EXPECT_INT(fixture_parse(&f, "clx.only"), 0);
+	fixture_remove(&f);
 }
 
 TEST(hybrid_files_go_to_their_cores)
 {
 	struct fixture f;
 
-	setup(&f, fake_root_hybrid, NULL, false);
+	fixture_make(&f, fake_root_hybrid, NULL, false, true);
 	fake_root_file(&f.files, "/mapfile.csv", mapfile);
 	fake_root_file(&f.files, "/ADL/events/adl_glc.json",
 		       "[{\"EventCode\":\"0x11\",\"EventName\":\"P.ONLY\"},{\"EventCode\":\"0x44\","
@@ -136,24 +93,24 @@ TEST(hybrid_files_go_to_their_cores)
 	fake_root_file(&f.files, "/ADL/events/adl_grt.json",
 		       "[{\"EventCode\":\"0x22\",\"EventName\":\"E.ONLY\"},{\"EventCode\":\"0x33\","
 		       "\"EventName\":\"BOTH\"}]");
-	EXPECT_INT(parse(&f, "p.only,e.only"), 0);
+	EXPECT_INT(fixture_parse(&f, "p.only,e.only"), 0);
 	ASSERT(f.list.events.len == 2);
-	EXPECT(at(&f, 0)->attr.type == 4 && at(&f, 0)->partial);
-	EXPECT(at(&f, 1)->attr.type == 10 && at(&f, 1)->attr.config == 0x22);
-	EXPECT_INT(parse(&f, "both:u"), 0);
+	EXPECT(fixture_at(&f, 0)->attr.type == 4 && fixture_at(&f, 0)->partial);
+	EXPECT(fixture_at(&f, 1)->attr.type == 10 && fixture_at(&f, 1)->attr.config == 0x22);
+	EXPECT_INT(fixture_parse(&f, "both:u"), 0);
 	ASSERT(f.list.events.len == 2);
-	EXPECT(at(&f, 0)->attr.type == 4 && at(&f, 0)->attr.config == 0x44);
-	EXPECT(at(&f, 1)->attr.type == 10 && at(&f, 1)->attr.config == 0x33);
-	EXPECT_STR(at(&f, 1)->name, "cpu_atom/both/u");
-	EXPECT(at(&f, 0)->origin == at(&f, 1)->origin);
-	teardown(&f);
+	EXPECT(fixture_at(&f, 0)->attr.type == 4 && fixture_at(&f, 0)->attr.config == 0x44);
+	EXPECT(fixture_at(&f, 1)->attr.type == 10 && fixture_at(&f, 1)->attr.config == 0x33);
+	EXPECT_STR(fixture_at(&f, 1)->name, "cpu_atom/both/u");
+	EXPECT(fixture_at(&f, 0)->origin == fixture_at(&f, 1)->origin);
+	fixture_remove(&f);
 }
 
 TEST(arm_layouts_choose_by_part)
 {
 	struct fixture f;
 
-	setup(&f, fake_root_arm, NULL, false);
+	fixture_make(&f, fake_root_arm, NULL, false, true);
 	fake_root_file(&f.files, "/cpu/neoverse/neoverse-n1.json",
 		       "{\"document\":{\"license\":\"x\"},\"product_configuration\":{"
 		       "\"implementer\":\"0x41\","
@@ -168,12 +125,12 @@ TEST(arm_layouts_choose_by_part)
 	fake_root_file(&f.files, "/old/a.json",
 		       "{\"cpu\":\"A\",\"events\":[{\"code\":35,\"name\":\"STALL_FRONTEND\"}]}");
 	fake_root_file(&f.files, "/broken.json", "{\"events\":[{\"code\":35,");
-	EXPECT_INT(parse(&f, "l1d_cache_refill,STALL_FRONTEND:k"), 0);
+	EXPECT_INT(fixture_parse(&f, "l1d_cache_refill,STALL_FRONTEND:k"), 0);
 	ASSERT(f.list.events.len == 2);
-	EXPECT(at(&f, 0)->attr.type == 8 && at(&f, 0)->attr.config == 3);
-	EXPECT(at(&f, 1)->attr.config == 0x23 && at(&f, 1)->attr.exclude_user);
-	EXPECT_INT(parse(&f, "v2_only"), -ENOENT);
-	teardown(&f);
+	EXPECT(fixture_at(&f, 0)->attr.type == 8 && fixture_at(&f, 0)->attr.config == 3);
+	EXPECT(fixture_at(&f, 1)->attr.config == 0x23 && fixture_at(&f, 1)->attr.exclude_user);
+	EXPECT_INT(fixture_parse(&f, "v2_only"), -ENOENT);
+	fixture_remove(&f);
 }
 
 TEST(damaged_files_are_told_and_passed_over)
@@ -207,18 +164,18 @@ TEST(missing_folder_and_cpu)
 	EXPECT(strstr(err.text, "/proc/self/no-such-folder"));
 	event_env_free(env);
 
-	setup(&f, fake_root_intel, NULL, false);
+	fixture_make(&f, fake_root_intel, NULL, false, true);
 	fake_root_file(&f.files, "/mapfile.csv", "GenuineIntel-6-1E,V1,nehalem,core\n");
-	EXPECT_INT(parse(&f, "some.event"), -ENOENT);
+	EXPECT_INT(fixture_parse(&f, "some.event"), -ENOENT);
 	EXPECT(strstr(f.err.text, "has no row for GenuineIntel-6-55-4"));
-	teardown(&f);
+	fixture_remove(&f);
 }
 
 TEST(perf_layout_with_folders)
 {
 	struct fixture f;
 
-	setup(&f, fake_root_intel, NULL, false);
+	fixture_make(&f, fake_root_intel, NULL, false, true);
 	fake_root_file(&f.files, "/mapfile.csv",
 		       "Family-model,Version,Filename,EventType\n"
 		       "GenuineIntel-6-(55|6A),v1.2,skylakex,core\n");
@@ -227,9 +184,9 @@ TEST(perf_layout_with_folders)
 		       "b\",\"Unit\":\"cpu\"}]");
 	fake_root_file(&f.files, "/skylakex/skx-metrics.json",
 		       "[{\"MetricName\":\"x\",\"MetricExpr\":\"a / b\"}]");
-	EXPECT_INT(parse(&f, "a.b"), 0);
-	EXPECT_INT(at(&f, 0)->attr.config, 0x1b1);
-	teardown(&f);
+	EXPECT_INT(fixture_parse(&f, "a.b"), 0);
+	EXPECT_INT(fixture_at(&f, 0)->attr.config, 0x1b1);
+	fixture_remove(&f);
 }
 
 static int count_event(void *arg, const struct vendor_event *event)
@@ -245,34 +202,35 @@ TEST(libpfm4_names_in_both_spellings)
 	struct err err = {0};
 	unsigned count = 0;
 
-	setup(&f, fake_root_intel, "skl", true);
+	fixture_make(&f, fake_root_intel, "skl", true, true);
 	if (event_env_vendor(f.env, &vendor, NULL) < 0 ||
 	    vendor_each(vendor, count_event, &count, &err) < 0) {
-		teardown(&f);
+		fixture_remove(&f);
 		SKIP("%s", err.text);
 	}
 	EXPECT(count > 300);
-	EXPECT_INT(parse(&f, "MEM_LOAD_RETIRED:L1_MISS,mem_load_retired.l1_miss,"
-			     "MEM_LOAD_RETIRED:L1_MISS:u"),
+	EXPECT_INT(fixture_parse(&f, "MEM_LOAD_RETIRED:L1_MISS,mem_load_retired.l1_miss,"
+				     "MEM_LOAD_RETIRED:L1_MISS:u"),
 		   0);
 	ASSERT(f.list.events.len == 3);
 	for (size_t i = 0; i < 3; i++)
-		EXPECT(at(&f, i)->attr.type == PERF_TYPE_RAW && at(&f, i)->attr.config == 0x8d1 &&
-		       at(&f, i)->kind == EVENT_VENDOR);
-	EXPECT(!at(&f, 0)->attr.exclude_kernel && at(&f, 2)->attr.exclude_kernel);
-	EXPECT_INT(parse(&f, "INST_RETIRED:ANY_P:c=1"), 0);
-	EXPECT_INT(at(&f, 0)->attr.config, 0x10000c0);
-	EXPECT_INT(parse(&f, "MEM_LOAD_RETIRED:L1_MISSED"), -ENOENT);
+		EXPECT(fixture_at(&f, i)->attr.type == PERF_TYPE_RAW &&
+		       fixture_at(&f, i)->attr.config == 0x8d1 &&
+		       fixture_at(&f, i)->kind == EVENT_VENDOR);
+	EXPECT(!fixture_at(&f, 0)->attr.exclude_kernel && fixture_at(&f, 2)->attr.exclude_kernel);
+	EXPECT_INT(fixture_parse(&f, "INST_RETIRED:ANY_P:c=1"), 0);
+	EXPECT_INT(fixture_at(&f, 0)->attr.config, 0x10000c0);
+	EXPECT_INT(fixture_parse(&f, "MEM_LOAD_RETIRED:L1_MISSED"), -ENOENT);
 	EXPECT(strstr(f.err.text, "did you mean MEM_LOAD_RETIRED:L1_MISS"));
-	teardown(&f);
+	fixture_remove(&f);
 
-	setup(&f, fake_root_intel, "zen4", true);
-	EXPECT_INT(parse(&f, "RETIRED_OPS"), 0);
-	EXPECT_INT(at(&f, 0)->attr.config, 0xc1);
-	teardown(&f);
+	fixture_make(&f, fake_root_intel, "zen4", true, true);
+	EXPECT_INT(fixture_parse(&f, "RETIRED_OPS"), 0);
+	EXPECT_INT(fixture_at(&f, 0)->attr.config, 0xc1);
+	fixture_remove(&f);
 
-	setup(&f, fake_root_intel, "no-such-cpu", true);
-	EXPECT_INT(parse(&f, "RETIRED_OPS"), -ENOENT);
+	fixture_make(&f, fake_root_intel, "no-such-cpu", true, true);
+	EXPECT_INT(fixture_parse(&f, "RETIRED_OPS"), -ENOENT);
 	EXPECT(strstr(f.err.text, "no table of the CPU 'no-such-cpu'"));
-	teardown(&f);
+	fixture_remove(&f);
 }
