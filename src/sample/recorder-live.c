@@ -127,14 +127,13 @@ void recorder_live_close(struct recorder *recorder)
 static int flush(struct recorder *recorder)
 {
 	struct iovec piece = {recorder->unwound.data, recorder->unwound.len};
-	int r = 0;
+	int r;
 
 	if (piece.iov_len == 0)
 		return 0;
-	if (recorder->options.zstd_level > 0)
-		r = tally_bytes(&recorder->tally, piece.iov_base, piece.iov_len);
+	r = writer_records(recorder->writer, &piece, 1);
 	if (r == 0)
-		r = writer_records(recorder->writer, &piece, 1);
+		r = tally_bytes(&recorder->tally, piece.iov_base, piece.iov_len);
 	str_clear(&recorder->unwound);
 	return r;
 }

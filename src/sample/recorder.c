@@ -16,7 +16,6 @@
 #include "sample/recorder-internal.h"
 #include "sample/synth.h"
 
-#define SCAN_STEP      (4U << 20)
 #define TICK_NS        NSEC_PER_SEC
 #define READ_VALUES    3 /* value, id, lost */
 #define STACKS_VERSION 1
@@ -48,8 +47,6 @@ static int put_synthesized(void *arg, const void *record, size_t size)
 
 	if (recorder->live)
 		return recorder_live_put(recorder, record);
-	if (recorder->options.zstd_level > 0 && tally_bytes(&recorder->tally, record, size) < 0)
-		return -ENOMEM;
 	return writer_records(recorder->writer, &piece, 1);
 }
 
@@ -207,8 +204,8 @@ void recorder_close(struct recorder *recorder)
 
 /*
  * One pass over all rings: what is new goes to the file with one write for all of them (the pieces
- * point into the rings), then the kernel gets the room back. The end of a pass is the end of a
- * round.
+ * point into the rings) and is counted, then the kernel gets the room back. The end of a pass is
+ * the end of a round.
  */
 static int drain_as_it_is(struct recorder *recorder)
 {
@@ -226,10 +223,9 @@ static int drain_as_it_is(struct recorder *recorder)
 		}
 		if (used == 0)
 			continue;
-		for (size_t i = 0; recorder->options.zstd_level > 0 && r == 0 && i < used; i++)
+		r = writer_records(recorder->writer, pieces, (unsigned)used);
+		for (size_t i = 0; r == 0 && i < used; i++)
 			r = tally_bytes(&recorder->tally, pieces[i].iov_base, pieces[i].iov_len);
-		if (r == 0)
-			r = writer_records(recorder->writer, pieces, (unsigned)used);
 		for (size_t i = 0; r == 0 && i < batch; i++)
 			if (bytes[i] > 0)
 				ring_consume(&recorder->rings.data[first + i], bytes[i]);
@@ -381,29 +377,6 @@ int recorder_run(struct recorder *recorder, bool (*ended)(void *arg), void *arg,
 	return r;
 }
 
-/* The file's records through the tally, unless they were seen before compression. */
-static int tally_file(struct recorder *recorder)
-{
-	uint64_t at = writer_data_offset(recorder->writer), end = writer_bytes(recorder->writer);
-	CLEANUP_FREE char *buffer = NULL;
-	int r = 0;
-
-	if (recorder->options.zstd_level > 0)
-		return 0;
-	buffer = malloc(SCAN_STEP);
-	if (!buffer)
-		return -ENOMEM;
-	while (r == 0 && at < end) {
-		size_t step = (size_t)MIN(end - at, (uint64_t)SCAN_STEP);
-
-		r = fd_pread_all(writer_fd(recorder->writer), buffer, step, at);
-		if (r == 0)
-			r = tally_bytes(&recorder->tally, buffer, step);
-		at += step;
-	}
-	return r;
-}
-
 /* Samples that the kernel could not put into the ring, by event; told to readers as LOST_SAMPLES.
  */
 static uint64_t read_lost(struct recorder *recorder)
@@ -508,10 +481,8 @@ static int finish_file(struct recorder *recorder, struct recorder_result *result
 	int r;
 
 	result->lost = read_lost(recorder);
-	r = tally_file(recorder);
 	count_stacks(recorder, result);
-	if (r == 0)
-		r = put_stack_counts(recorder, result);
+	r = put_stack_counts(recorder, result);
 	if (r == 0)
 		r = put_kernel_symbols(recorder, result);
 	if (r == 0)

@@ -423,17 +423,7 @@ uint64_t writer_bytes(const struct writer *writer)
 	return writer->position;
 }
 
-uint64_t writer_data_offset(const struct writer *writer)
-{
-	return writer->header.data.offset;
-}
-
 uint64_t writer_raw_bytes(const struct writer *writer)
 {
 	return writer->raw_bytes;
-}
-
-int writer_fd(const struct writer *writer)
-{
-	return writer->fd;
 }

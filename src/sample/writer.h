@@ -77,7 +77,5 @@ int writer_standard_features(struct writer *writer, int argc, char **argv);
 /* Appends the features and completes the header. */
 int writer_finish(struct writer *writer);
 
-uint64_t writer_bytes(const struct writer *writer);       /* size of the file so far */
-uint64_t writer_data_offset(const struct writer *writer); /* where the records begin */
-uint64_t writer_raw_bytes(const struct writer *writer);   /* records before compression */
-int writer_fd(const struct writer *writer);
+uint64_t writer_bytes(const struct writer *writer);     /* size of the file so far */
+uint64_t writer_raw_bytes(const struct writer *writer); /* records before compression */
