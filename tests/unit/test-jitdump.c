@@ -17,8 +17,12 @@ static char folder[] = "/tmp/culprit-jitdump-XXXXXX", dump_path[64], data_path[6
 
 static void make_folder(void)
 {
-	if (strchr(folder, 'X') && !mkdtemp(folder))
-		EXPECT(false);
+	static bool made;
+
+	/* Made once; the name tells nothing: an X may have been drawn for it. */
+	if (!made)
+		EXPECT(mkdtemp(folder) != NULL);
+	made = true;
 	snprintf(dump_path, sizeof(dump_path), "%s/jit-%d.dump", folder, PID);
 	snprintf(data_path, sizeof(data_path), "%s/perf.data", folder);
 }
