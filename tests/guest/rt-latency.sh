@@ -53,7 +53,7 @@ same_numbers() {
 knobs >knobs.old
 
 # --- the raw trace of the same run
-run "timerlat measures" "$CULPRIT" timerlat top -k -q -p 2000 -d 2s --csv --trace-buffer-size 4096 \
+run "timerlat measures" "$CULPRIT" timerlat top -k -q -p 5000 -d 2s --csv --trace-buffer-size 4096 \
 	--on-end trace,file=run.txt --on-end trace,file=run.dat
 of_csv out >ours
 of_trace run.txt >theirs
@@ -79,7 +79,7 @@ else
 fi
 
 # --- a threshold
-"$CULPRIT" timerlat top -k -q -d 20s -a 1 --trace=stop.txt >out 2>messages
+"$CULPRIT" timerlat top -k -q -p 5000 -d 20s -a 1 --trace=stop.txt >out 2>messages
 status=$?
 if [ $status -eq 2 ] && grep -q 'timer_latency' stop.txt && grep -q 'timerlat_irq' stop.txt; then
 	ok "a threshold stops it, with the trace and the stack"
@@ -89,10 +89,10 @@ fi
 check_match "and the analysis takes it apart" 'CPU [01]' cat out
 
 # --- rtla beside it sees every sample that culprit sees, and more before and after
-rtla timerlat top -q -p 2000 -d 100 >rtla.txt 2>&1 &
+rtla timerlat top -q -p 5000 -d 100 >rtla.txt 2>&1 &
 rtla=$!
 while ! grep -q '^timerlat$' $tracing/instances/*/current_tracer 2>/dev/null && kill -0 $rtla 2>/dev/null; do sleep 0.1; done
-run "timerlat measures beside rtla" "$CULPRIT" timerlat top -k -q -p 2000 -d 1s --csv
+run "timerlat measures beside rtla" "$CULPRIT" timerlat top -k -q -p 5000 -d 1s --csv
 sleep 1
 kill -INT $rtla
 wait $rtla
@@ -151,10 +151,10 @@ for tool in timerlat osnoise hwnoise; do
 	kill -9 $killed
 	wait $killed 2>/dev/null
 	[ $tool = timerlat ] || continue
-	rtla timerlat top -q -p 1000 -d 2 >rtla.txt 2>&1
+	rtla timerlat top -q -p 5000 -d 2 >rtla.txt 2>&1
 	if grep -qE '^ +1 +#[1-9]' rtla.txt; then ok "rtla works after kill -9"; else not_ok "rtla works after kill -9" "$(cat rtla.txt)"; fi
 done
-"$CULPRIT" timerlat top -q --engine K -k -d 60s >/dev/null 2>&1 &
+"$CULPRIT" timerlat top -q -p 5000 --engine K -k -d 60s >/dev/null 2>&1 &
 ended=$!
 begun $ended
 kill -TERM $ended
