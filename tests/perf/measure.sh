@@ -41,7 +41,10 @@ record_load() {
 		python3 -c 'import json; print(len(json.dumps([[i, str(i)] for i in range(200000)])))'
 	done >/dev/null 2>&1 &
 	pid=$!
-	perf record -q --no-bpf-event -a -g -F 2000 -o "$1" -- sleep 5 2>/dev/null
+	# perf 6.1 aborts now and then when it writes its build ids.
+	for ((i = 0; i < 3; i++)); do
+		perf record -q --no-bpf-event -a -g -F 2000 -o "$1" -- sleep 5 2>/dev/null && break
+	done
 	kill $pid 2>/dev/null || true
 	wait $pid 2>/dev/null || true
 }
