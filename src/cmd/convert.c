@@ -20,7 +20,7 @@
 struct convert_options {
 	const char *output, *to, *from, *value, *root;
 	const char *comm, *dso, *event;
-	bool annotate, tid, cpu, no_symbols, no_inlines;
+	bool annotate, tid, cpu, cgroup, no_symbols, no_inlines;
 	struct names_options names;
 	uint64_t max_bytes;
 };
@@ -225,6 +225,7 @@ static int choose_input(const struct command *self, const struct convert_options
 	ret->collect = (struct collect_options){
 		.tid = o->tid || (o->root && strcmp(o->root, "tid") == 0),
 		.cpu = o->cpu,
+		.cgroup = o->cgroup,
 		.no_symbols = o->no_symbols,
 		.no_inlines = o->no_inlines,
 		.comm = o->comm,
@@ -386,6 +387,8 @@ static const struct option_spec convert_specs[] = {
 	OPT_TEXT(0, "event", "GLOB", struct convert_options, event, "Only samples of that event."),
 	OPT_FLAG(0, "tid", struct convert_options, tid, "Keep the thread id as a label."),
 	OPT_FLAG(0, "cpu", struct convert_options, cpu, "Keep the CPU as a label."),
+	OPT_FLAG(0, "cgroup", struct convert_options, cgroup,
+		 "Keep the path of the cgroup as a label, where it was recorded."),
 	OPT_FLAG(0, "no-symbols", struct convert_options, no_symbols,
 		 "Keep addresses alone, for a reader that has the objects."),
 	OPT_FLAG(0, "no-inline", struct convert_options, no_inlines,

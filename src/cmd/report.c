@@ -19,7 +19,7 @@
 
 struct report_args {
 	struct view_input_options input;
-	const char *sort, *comm, *dso, *symbol;
+	const char *sort, *comm, *cgroup, *dso, *symbol;
 	double percent_limit, graph_limit;
 	uint64_t max_rows;
 	bool inlines, children, no_children, stdio, json, csv, header, graph_asked, ascii, inverted;
@@ -81,7 +81,8 @@ static const struct option_spec report_options[] = {
 		 "function whose code it is, as in perf."),
 	OPT_HEADING("Rows"),
 	OPT_TEXT('s', "sort", "KEYS", ARGS, sort,
-		 "What makes a row, separated by commas: comm, pid, tid, cpu, dso, symbol, file. "
+		 "What makes a row, separated by commas: comm, pid, tid, cpu, cgroup, dso, symbol, "
+		 "file. "
 		 "Default: comm,dso,symbol."),
 	OPT_FLAG(0, "children", ARGS, children,
 		 "Order by total time, callees included. This is the default."),
@@ -93,6 +94,10 @@ static const struct option_spec report_options[] = {
 	OPT_TEXT(0, "comm", "NAMES", ARGS, comm,
 		 "Only samples of these commands: globs, separated by commas. Shares stay those of "
 		 "everything."),
+	OPT_TEXT(0, "cgroup", "NAMES", ARGS, cgroup,
+		 "Only samples of these cgroups: globs of whole paths, separated by commas. They "
+		 "are known when "
+		 "perf record had --all-cgroups."),
 	OPT_TEXT(0, "dso", "NAMES", ARGS, dso, "Only rows of these objects, by path or file name."),
 	OPT_TEXT('S', "symbol", "NAMES", ARGS, symbol, "Only rows of these functions."),
 	OPT_HEADING("Call graphs"),
@@ -123,6 +128,7 @@ static const struct table_column columns[] = {
 	{"pid", "Pid", CELL_COUNT, 0, false, 0},
 	{"tid", "Tid", CELL_COUNT, 0, false, 0},
 	{"cpu", "CPU", CELL_COUNT, 0, false, 0},
+	{"cgroup", "Cgroup", CELL_TEXT, 0, true, 40},
 	{"dso", "Object", CELL_TEXT, 0, true, 32},
 	{"symbol", "Symbol", CELL_TEXT, 0, true, 0},
 	{"file", "File", CELL_TEXT, 0, true, 48},
@@ -131,8 +137,8 @@ static const struct table_column columns[] = {
 };
 
 static const unsigned column_keys[ARRAY_LEN(columns)] = {
-	[2] = REPORT_COMM, [3] = REPORT_PID,    [4] = REPORT_TID,  [5] = REPORT_CPU,
-	[6] = REPORT_DSO,  [7] = REPORT_SYMBOL, [8] = REPORT_FILE,
+	[2] = REPORT_COMM,   [3] = REPORT_PID, [4] = REPORT_TID,    [5] = REPORT_CPU,
+	[6] = REPORT_CGROUP, [7] = REPORT_DSO, [8] = REPORT_SYMBOL, [9] = REPORT_FILE,
 };
 
 static void number_cell(struct table *table, int64_t value)
@@ -164,6 +170,7 @@ static unsigned keys_with_values(const struct report *report, unsigned keys)
 		seen |= row->pid >= 0 ? REPORT_PID : 0;
 		seen |= row->tid >= 0 ? REPORT_TID : 0;
 		seen |= row->cpu >= 0 ? REPORT_CPU : 0;
+		seen |= row->cgroup ? REPORT_CGROUP : 0;
 		seen |= REPORT_SYMBOL;
 	}
 	return report->rows.len ? keys & seen : keys;
@@ -198,6 +205,7 @@ static int make_table(const struct tree *tree, const struct report *report, unsi
 		number_cell(table, row->pid);
 		number_cell(table, row->tid);
 		number_cell(table, row->cpu);
+		text_cell(table, tree, row->cgroup, false);
 		text_cell(table, tree, row->dso, people);
 		text_cell(table, tree, row->symbol, false);
 		text_cell(table, tree, row->file, false);
@@ -407,6 +415,8 @@ static unsigned groups_of(unsigned keys)
 		groups |= TREE_GROUP_TID;
 	if (keys & REPORT_CPU)
 		groups |= TREE_GROUP_CPU;
+	if (keys & REPORT_CGROUP)
+		groups |= TREE_GROUP_CGROUP;
 	return groups;
 }
 
@@ -414,8 +424,10 @@ static int make_report(const struct view_input *input, unsigned keys,
 		       const struct report_args *args, struct str *out)
 {
 	bool machine = args->json || args->csv;
-	const struct tree_options tree_options = {
-		.value = input->value, .group = groups_of(keys), .comm = args->comm};
+	const struct tree_options tree_options = {.value = input->value,
+						  .group = groups_of(keys),
+						  .comm = args->comm,
+						  .cgroup = args->cgroup};
 	const struct report_options options = {
 		.keys = keys,
 		.dso = args->dso,
@@ -494,6 +506,7 @@ static int report_run(const struct command *self, int argc, char **argv)
 		args.input.path = "perf.data";
 	args.input.tid = (keys & REPORT_TID) != 0;
 	args.input.cpu = (keys & REPORT_CPU) != 0;
+	args.input.cgroup = (keys & REPORT_CGROUP) != 0 || args.cgroup;
 	/* Files come with the lines, and lines with the inlined functions. */
 	args.input.no_inlines = !args.inlines && !(keys & REPORT_FILE);
 	r = view_input_open(self, &args.input, &input, &err);

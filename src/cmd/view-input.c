@@ -69,6 +69,7 @@ static int open_recording(struct watch *watch, const struct view_input_options *
 	struct collect_options collect = {
 		.tid = options->tid,
 		.cpu = options->cpu,
+		.cgroup = options->cgroup,
 		.event = options->event,
 		.no_inlines = options->no_inlines,
 		.symbols = {.no_demangle = options->no_demangle},
@@ -84,6 +85,10 @@ static int open_recording(struct watch *watch, const struct view_input_options *
 	if (r < 0)
 		return r;
 	input->info.format = INPUT_RECORDING;
+	if (options->cgroup && !session_has_cgroups(input->session))
+		return err_set(err, -ENOENT,
+			       "%s: samples tell no cgroups; record with perf record --all-cgroups",
+			       input->path);
 	if (options->event)
 		r = unknown_event(input->session, options->event, err);
 	if (r == 0)
@@ -131,6 +136,7 @@ int view_input_open(const struct command *self, const struct view_input_options 
 		.max_bytes = options->max_bytes,
 		.collect = {.tid = options->tid,
 			    .cpu = options->cpu,
+			    .cgroup = options->cgroup,
 			    .no_inlines = options->no_inlines,
 			    .symbols = {.no_demangle = options->no_demangle},
 			    .progress = progress_show},

@@ -17,7 +17,7 @@ struct view_input_options {
 	const char *path;  /* "-": standard input */
 	const char *event; /* one event of several, or a value type; NULL: the default one */
 	uint64_t max_bytes;
-	bool tid, cpu, no_demangle, no_inlines;
+	bool tid, cpu, cgroup, no_demangle, no_inlines;
 	struct names_options names;
 };
 

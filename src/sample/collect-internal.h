@@ -22,6 +22,7 @@ struct collect_label {
 	const char *comm;
 	int32_t pid, tid; /* tid and cpu are 0 when not asked for */
 	uint32_t cpu;
+	uint64_t cgroup; /* id; 0 when not asked for, or not told */
 	bool keep;
 };
 

@@ -324,22 +324,27 @@ static int set_names(struct naming *naming, struct profile *profile, size_t coun
 	for (size_t i = 0; i < count; i++) {
 		const struct unnamed *at = &naming->list[i];
 		const struct symbol *symbol = &naming->found[i];
-		const char *name = symbol->name, *raw = symbol->raw_name;
+		const char *name = symbol->name, *raw = symbol->raw_name, *program;
 		struct span span = naming->spans ? naming->spans[i] : (struct span){0};
-		uint64_t start;
 		int r = 0;
 
 		while (span.count && i >= group->first + group->count)
 			group++;
-		if (!name && at->dso && at->context == FRAME_KERNEL)
-			name = raw = session_ksymbol(naming->session, at->address, &start);
+		/* The running kernel may have another program there by now. */
+		program = at->dso && at->context == FRAME_KERNEL
+				  ? session_ksymbol(naming->session,
+						    session_dso(naming->session, at->dso - 1),
+						    at->address)
+				  : NULL;
+		if (program)
+			name = raw = program;
 		if (at->dso && at->dso - 1 == naming->session->cut->id)
 			name = raw = "[truncated]";
 		if (!name && !at->dso)
 			name = raw = "[unknown]";
 		if (!name && span.count == 0)
 			continue;
-		if (at->context == FRAME_KERNEL && symbol->name && symbol->object)
+		if (at->context == FRAME_KERNEL && !program && symbol->name && symbol->object)
 			r = collect_mapping(naming->session, profile, at->dso, at->context,
 					    symbol->object,
 					    &profile->locations.data[at->location].mapping);

@@ -122,7 +122,8 @@ static int intern_stack(struct collector *collector, uint32_t parent, uint32_t l
 static bool same_label(const struct collect_label *a, const struct collect_label *b)
 {
 	/* Names are interned: one text, one pointer. */
-	return a->comm == b->comm && a->pid == b->pid && a->tid == b->tid && a->cpu == b->cpu;
+	return a->comm == b->comm && a->pid == b->pid && a->tid == b->tid && a->cpu == b->cpu &&
+	       a->cgroup == b->cgroup;
 }
 
 static bool label_equal(const void *owner, uint32_t id, const void *key)
@@ -139,6 +140,7 @@ static int find_label(struct collector *collector, const struct collect_label *k
 								(uint32_t)key->pid);
 	int r;
 
+	hash = key->cgroup ? hash_pair(hash, key->cgroup) : hash;
 	*ret = hash_index_find(&collector->label_index, hash, label_equal, collector, key);
 	if (*ret != HASH_NONE)
 		return 0;
@@ -160,6 +162,8 @@ static int intern_label(struct collector *collector, const struct raw_sample *ra
 		key.tid = raw->sample.tid;
 	if (options->cpu)
 		key.cpu = raw->sample.cpu;
+	if (options->cgroup)
+		key.cgroup = raw->sample.cgroup;
 	if (slot->key.comm && same_label(&slot->key, &key)) {
 		*ret = slot->label;
 		return 0;

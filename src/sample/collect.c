@@ -220,20 +220,32 @@ static int merge_stacks(struct collect *collect, const struct collector *from,
 	return r;
 }
 
+/* The path, or ":ID" of one that no record names. */
+static int cgroup_name(const struct session *session, uint64_t id, struct strtab *strings,
+		       uint32_t *ret)
+{
+	const char *path = session_cgroup(session, id);
+	char text[32];
+
+	snprintf(text, sizeof(text), ":%llu", (unsigned long long)id);
+	return strtab_intern_text(strings, path ? path : text, ret);
+}
+
 static int merge_labels(struct collect *collect, const struct collector *from, uint32_t *map)
 {
 	struct strtab *strings = &collect->profile->strings;
-	uint32_t comm, pid, tid, cpu;
+	uint32_t comm, pid, tid, cpu, cgroup;
 	int r;
 
 	if (strtab_intern_text(strings, "comm", &comm) < 0 ||
 	    strtab_intern_text(strings, "pid", &pid) < 0 ||
 	    strtab_intern_text(strings, "tid", &tid) < 0 ||
-	    strtab_intern_text(strings, "cpu", &cpu) < 0)
+	    strtab_intern_text(strings, "cpu", &cpu) < 0 ||
+	    strtab_intern_text(strings, "cgroup", &cgroup) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < from->labels.len; i++) {
 		const struct collect_label *label = &from->labels.data[i];
-		struct profile_label set[4] = {{.key = comm}, {.key = pid, .number = label->pid}};
+		struct profile_label set[5] = {{.key = comm}, {.key = pid, .number = label->pid}};
 		uint32_t count = 2;
 
 		r = strtab_intern_text(strings, label->comm, &set[0].text);
@@ -241,6 +253,11 @@ static int merge_labels(struct collect *collect, const struct collector *from, u
 			set[count++] = (struct profile_label){.key = tid, .number = label->tid};
 		if (collect->options->cpu && label->cpu != UINT32_MAX)
 			set[count++] = (struct profile_label){.key = cpu, .number = label->cpu};
+		if (r == 0 && label->cgroup) {
+			set[count].key = cgroup;
+			r = cgroup_name(collect->session, label->cgroup, strings,
+					&set[count++].text);
+		}
 		if (r == 0)
 			r = profile_label_set(collect->profile, set, count, &map[i]);
 		if (r < 0)

@@ -337,3 +337,17 @@ bool perfdata_ksymbol_decode(const uint8_t *body, size_t size, bool swap,
 	*ret = symbol;
 	return true;
 }
+
+bool perfdata_cgroup_decode(const uint8_t *body, size_t size, bool swap,
+			    struct perfdata_cgroup *ret)
+{
+	struct reader r = reader_make(body, size, swap);
+	struct perfdata_cgroup cgroup;
+
+	cgroup.id = reader_u64(&r);
+	cgroup.path = reader_cstr(&r);
+	if (r.failed)
+		return false;
+	*ret = cgroup;
+	return true;
+}

@@ -257,11 +257,18 @@ struct perfdata_comm {
 	const char *comm;
 };
 
+#define KSYMBOL_UNREGISTER 1
+
 struct perfdata_ksymbol {
 	uint64_t addr;
 	uint32_t len;
-	uint16_t type, flags; /* flags bit 0: unregistered */
+	uint16_t type, flags; /* type 1: BPF, 2: other code out of line; KSYMBOL_UNREGISTER */
 	const char *name;
+};
+
+struct perfdata_cgroup {
+	uint64_t id;
+	const char *path; /* "/system.slice/x.service" */
 };
 
 /* data: at least the first size bytes of the file; -EINVAL when it is no perf.data, -ENODATA when
@@ -298,6 +305,8 @@ bool perfdata_mmap_decode(uint32_t type, uint16_t misc, const uint8_t *body, siz
 bool perfdata_task_decode(const uint8_t *body, size_t size, bool swap, struct perfdata_task *ret);
 bool perfdata_comm_decode(uint16_t misc, const uint8_t *body, size_t size, bool swap,
 			  struct perfdata_comm *ret);
+bool perfdata_cgroup_decode(const uint8_t *body, size_t size, bool swap,
+			    struct perfdata_cgroup *ret);
 bool perfdata_ksymbol_decode(const uint8_t *body, size_t size, bool swap,
 			     struct perfdata_ksymbol *ret);
 

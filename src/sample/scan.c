@@ -123,29 +123,63 @@ static int scan_fork(struct scan *scan)
 					}));
 }
 
+/* "bpf_prog_0123456789abcdef_name": the tag tells the program as a build id tells an object. */
+static void program_tag(const char *name, struct build_id *ret)
+{
+	const char *hex;
+	char tag[17];
+
+	if (!str_prefix(name, "bpf_prog_", &hex) || strlen(hex) < 16)
+		return;
+	snprintf(tag, sizeof(tag), "%.16s", hex);
+	(void)build_id_parse(tag, ret);
+}
+
+/* Code comes and goes: registered it covers what stood there, unregistered it is the kernel's. */
 static int scan_ksymbol(struct scan *scan)
 {
 	struct session *session = scan->session;
 	struct side_event event = {.kind = SIDE_MMAP, .pid = PID_KERNEL};
 	struct perfdata_ksymbol symbol;
-	struct ksymbol kept;
+	struct ksymbol kept = {0};
+	struct build_id tag = {0};
 	int r;
 
 	if (!perfdata_ksymbol_decode(scan->record.body, scan->record.body_size,
 				     session->header.swap, &symbol) ||
-	    symbol.flags & 1 || symbol.len == 0)
+	    symbol.len == 0)
 		return 0;
-	r = session_dso_add(session, symbol.type == 1 ? "[bpf]" : "[kernel.ool]", MODULE_KERNEL,
-			    NULL, 0, &event.subject);
-	if (r < 0)
-		return r;
 	event.key = record_key(scan);
 	event.start = kept.start = symbol.addr;
 	event.end = kept.end = symbol.addr + MIN(symbol.len, UINT64_MAX - symbol.addr);
+	if (symbol.flags & KSYMBOL_UNREGISTER) {
+		event.subject = session->kernel->id;
+		return vec_push(&session->side, event);
+	}
+	program_tag(symbol.name, &tag);
+	r = session_dso_add(session, symbol.type == 1 ? "[bpf]" : "[kernel.ool]", MODULE_KERNEL,
+			    &tag, 0, &event.subject);
+	if (r < 0)
+		return r;
+	kept.dso = event.subject;
 	r = strtab_intern_text(&session->strings, symbol.name, &kept.name);
 	if (r == 0)
 		r = vec_push(&session->ksymbols, kept);
 	return r < 0 ? r : vec_push(&session->side, event);
+}
+
+static int scan_cgroup(struct scan *scan)
+{
+	struct session *session = scan->session;
+	struct perfdata_cgroup cgroup;
+	uint32_t path;
+	int r;
+
+	if (!perfdata_cgroup_decode(scan->record.body, scan->record.body_size, session->header.swap,
+				    &cgroup))
+		return 0;
+	r = strtab_intern_text(&session->strings, cgroup.path, &path);
+	return r < 0 ? r : u64_map_put(&session->cgroups, cgroup.id, path);
 }
 
 static void scan_time_conversion(struct session *session, struct reader *r)
@@ -322,6 +356,8 @@ static int scan_record(struct scan *scan)
 		return scan_fork(scan);
 	case REC_KSYMBOL:
 		return scan_ksymbol(scan);
+	case REC_CGROUP:
+		return scan_cgroup(scan);
 	case REC_BUILD_ID:
 		return scan_build_id(scan);
 	case REC_SIMPLEPERF_KERNEL_SYMBOLS:
@@ -478,6 +514,8 @@ static int compare_ksymbols(const void *a, const void *b)
 {
 	const struct ksymbol *x = a, *y = b;
 
+	if (x->dso != y->dso)
+		return x->dso < y->dso ? -1 : 1;
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 

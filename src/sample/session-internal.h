@@ -98,9 +98,11 @@ struct chunk {
 	uint64_t offset, end, sequence;
 };
 
+/* Code that the kernel made while it ran: each program is an object of its own, because another
+ * may have stood at its address before. */
 struct ksymbol {
 	uint64_t start, end;
-	uint32_t name;
+	uint32_t name, dso;
 };
 
 /* Symbols of an object as the recording brings them. */
@@ -180,6 +182,7 @@ struct session {
 	struct tasks tasks;
 	VEC(struct chunk) chunks;
 	struct str kallsyms, vdso;
+	struct u64_map cgroups; /* by id: string of the path */
 	struct unwind_modules unwind;
 	struct lost_counters lost;
 	uint64_t lost_sample_records;
@@ -339,5 +342,5 @@ void session_callers(const struct session *session, const struct raw_sample *raw
 /* lookup: an address inside the instruction (return addresses minus 1). */
 struct sample_frame session_resolve(const struct session *session, const struct task *task,
 				    uint64_t lookup, enum frame_context context);
-/* The name a KSYMBOL record gave to a kernel address, or NULL. */
-const char *session_ksymbol(const struct session *session, uint64_t address, uint64_t *ret_start);
+/* The name that a KSYMBOL record gave to an address of the code it told of, or NULL. */
+const char *session_ksymbol(const struct session *session, const struct dso *dso, uint64_t address);

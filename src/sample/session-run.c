@@ -430,22 +430,23 @@ void session_callers(const struct session *session, const struct raw_sample *raw
 	}
 }
 
-const char *session_ksymbol(const struct session *session, uint64_t address, uint64_t *ret_start)
+const char *session_ksymbol(const struct session *session, const struct dso *dso, uint64_t address)
 {
+	const struct ksymbol *all = session->ksymbols.data;
 	size_t low = 0, high = session->ksymbols.len;
 
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 
-		if (session->ksymbols.data[middle].start <= address)
+		if (all[middle].dso < dso->id ||
+		    (all[middle].dso == dso->id && all[middle].start <= address))
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low == 0 || address >= session->ksymbols.data[low - 1].end)
+	if (low == 0 || all[low - 1].dso != dso->id || address >= all[low - 1].end)
 		return NULL;
-	*ret_start = session->ksymbols.data[low - 1].start;
-	return strtab_text(&session->strings, session->ksymbols.data[low - 1].name);
+	return strtab_text(&session->strings, all[low - 1].name);
 }
 
 struct run {

@@ -231,6 +231,7 @@ void session_close(struct session *session)
 	vec_fini(&session->chunks);
 	str_fini(&session->kallsyms);
 	str_fini(&session->vdso);
+	u64_map_fini(&session->cgroups);
 	vec_fini(&session->lost.all);
 	u64_map_fini(&session->lost.index);
 	free(session);
@@ -278,4 +279,20 @@ uint32_t session_dso_count(const struct session *session)
 const struct dso *session_dso(const struct session *session, uint32_t id)
 {
 	return id < session->dsos.len ? session->dsos.data[id] : NULL;
+}
+
+const char *session_cgroup(const struct session *session, uint64_t id)
+{
+	uint32_t string;
+
+	return u64_map_get(&session->cgroups, id, &string) ? strtab_text(&session->strings, string)
+							   : NULL;
+}
+
+bool session_has_cgroups(const struct session *session)
+{
+	vec_for_each(&session->events, event)
+		if (event->attr.sample_type & SAMPLE_CGROUP)
+			return true;
+	return false;
 }

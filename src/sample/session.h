@@ -126,6 +126,10 @@ int session_run(struct session *session, int (*fn)(void *arg, const struct sampl
 		void *arg, struct err *err);
 
 const struct session_stats *session_stats(const struct session *session);
+/* The path of a cgroup by its id, or NULL. */
+const char *session_cgroup(const struct session *session, uint64_t id);
+/* Some event's samples tell the cgroup. */
+bool session_has_cgroups(const struct session *session);
 /* The kernel symbols (kallsyms text) kept inside the recording, or NULL. */
 const void *session_kallsyms(const struct session *session, size_t *ret_size);
 /* The recorded machine's vdso, NULL when the recording does not hold it. */

@@ -15,7 +15,7 @@ static const struct {
 	{"tid", REPORT_TID},       {"thread", REPORT_TID},      {"cpu", REPORT_CPU},
 	{"dso", REPORT_DSO},       {"object", REPORT_DSO},      {"sym", REPORT_SYMBOL},
 	{"symbol", REPORT_SYMBOL}, {"function", REPORT_SYMBOL}, {"file", REPORT_FILE},
-	{"srcfile", REPORT_FILE},
+	{"srcfile", REPORT_FILE},  {"cgroup", REPORT_CGROUP},
 };
 
 int report_parse_keys(const char *text, unsigned *ret_keys, struct err *err)
@@ -32,7 +32,8 @@ int report_parse_keys(const char *text, unsigned *ret_keys, struct err *err)
 				key = key_words[i].key;
 		if (key == 0)
 			return err_set(err, -EINVAL,
-				       "'%.*s' is no key: comm, pid, tid, cpu, dso, symbol or file",
+				       "'%.*s' is no key: comm, pid, tid, cpu, cgroup, dso, symbol "
+				       "or file",
 				       (int)len, at);
 		keys |= key;
 		if (at[len] == '\0')
@@ -87,6 +88,7 @@ static struct report_row key_of(const struct builder *b, const struct tree_node 
 		.pid = keys & REPORT_PID ? group->pid : -1,
 		.tid = keys & REPORT_TID ? group->tid : -1,
 		.cpu = keys & REPORT_CPU ? group->cpu : -1,
+		.cgroup = keys & REPORT_CGROUP ? group->cgroup : 0,
 		.dso = keys & REPORT_DSO ? frame->object : 0,
 		.symbol = keys & REPORT_SYMBOL ? frame->name : 0,
 		.file = keys & REPORT_FILE ? frame->file : 0,
@@ -105,6 +107,7 @@ static bool row_equal(const void *owner, uint32_t id, const void *key)
 	       (!(keys & REPORT_PID) || have->pid == want->pid) &&
 	       (!(keys & REPORT_TID) || have->tid == want->tid) &&
 	       (!(keys & REPORT_CPU) || have->cpu == want->cpu) &&
+	       (!(keys & REPORT_CGROUP) || have->cgroup == want->cgroup) &&
 	       (!(keys & REPORT_DSO) || have->dso == want->dso) &&
 	       (!(keys & REPORT_SYMBOL) || have->symbol == want->symbol) &&
 	       (!(keys & REPORT_FILE) || have->file == want->file);
@@ -112,10 +115,10 @@ static bool row_equal(const void *owner, uint32_t id, const void *key)
 
 static uint64_t row_hash(const struct report_row *key)
 {
-	return hash_pair(
-		hash_pair(((uint64_t)key->comm << 32) | key->dso,
-			  ((uint64_t)key->symbol << 32) | key->file),
-		hash_pair((uint64_t)key->pid, hash_pair((uint64_t)key->tid, (uint64_t)key->cpu)));
+	return hash_pair(hash_pair(((uint64_t)key->comm << 32) | key->dso,
+				   ((uint64_t)key->symbol << 32) | key->file),
+			 hash_pair(hash_pair((uint64_t)key->pid, key->cgroup),
+				   hash_pair((uint64_t)key->tid, (uint64_t)key->cpu)));
 }
 
 /* Columns that are no keys still tell their value as long as all samples of the row agree. */

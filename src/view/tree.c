@@ -196,7 +196,7 @@ static bool group_equal(const void *owner, uint32_t id, const void *key)
 	const struct tree_group *have = &((const struct tree *)owner)->groups.data[id], *want = key;
 
 	return have->comm == want->comm && have->pid == want->pid && have->tid == want->tid &&
-	       have->cpu == want->cpu;
+	       have->cpu == want->cpu && have->cgroup == want->cgroup;
 }
 
 static int group_name(struct tree *tree, const struct tree_group *group, uint32_t *ret_name)
@@ -211,6 +211,9 @@ static int group_name(struct tree *tree, const struct tree_group *group, uint32_
 		str_printf(&text, "%stid %lld", text.len ? ", " : "", (long long)group->tid);
 	if (group->cpu >= 0)
 		str_printf(&text, "%scpu %lld", text.len ? ", " : "", (long long)group->cpu);
+	if (group->cgroup)
+		str_printf(&text, "%scgroup %s", text.len ? ", " : "",
+			   strtab_text(&tree->strings, group->cgroup));
 	if (text.len == 0)
 		str_puts(&text, "[unknown]");
 	r = str_status(&text);
@@ -222,8 +225,9 @@ static int group_name(struct tree *tree, const struct tree_group *group, uint32_
 
 static int add_group(struct tree *tree, const struct tree_group *group, uint32_t *ret_node)
 {
-	uint64_t hash = hash_pair(hash_pair(group->comm, (uint64_t)group->pid),
-				  hash_pair((uint64_t)group->tid, (uint64_t)group->cpu));
+	uint64_t hash = hash_pair(
+		hash_pair((uint64_t)group->cgroup << 32 | group->comm, (uint64_t)group->pid),
+		hash_pair((uint64_t)group->tid, (uint64_t)group->cpu));
 	uint32_t id = hash_index_find(&tree->group_index, hash, group_equal, tree, group);
 	struct tree_frame frame = {.kind = TREE_KIND_GROUP};
 	uint32_t frame_id;
@@ -248,18 +252,27 @@ static int add_group(struct tree *tree, const struct tree_group *group, uint32_t
 static int label_set_node(struct builder *b, uint32_t id)
 {
 	const struct tree_options *o = b->options;
-	struct tree_group group = {0, UNKNOWN_NUMBER, UNKNOWN_NUMBER, UNKNOWN_NUMBER};
+	struct tree_group group = {
+		.pid = UNKNOWN_NUMBER, .tid = UNKNOWN_NUMBER, .cpu = UNKNOWN_NUMBER};
 	const char *comm = profile_label_text(b->profile, id, "comm");
+	const char *cgroup = profile_label_text(b->profile, id, "cgroup");
 	int r;
 
 	b->group_nodes[id] = HASH_NONE;
 	if (o->comm && (!comm || !str_glob(o->comm, comm)))
+		return 0;
+	if (o->cgroup && (!cgroup || !str_glob(o->cgroup, cgroup)))
 		return 0;
 	b->group_nodes[id] = 0;
 	if (!o->group)
 		return 0;
 	if ((o->group & TREE_GROUP_COMM) && comm) {
 		r = strtab_intern_text(&b->tree->strings, comm, &group.comm);
+		if (r < 0)
+			return r;
+	}
+	if ((o->group & TREE_GROUP_CGROUP) && cgroup) {
+		r = strtab_intern_text(&b->tree->strings, cgroup, &group.cgroup);
 		if (r < 0)
 			return r;
 	}

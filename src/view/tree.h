@@ -26,10 +26,11 @@
 #define TREE_KIND_GROUP 15 /* beside enum profile_kind: the root and groups of samples */
 
 /* Labels that tree_options.group combines to one level of the tree below the root. */
-#define TREE_GROUP_COMM 1U
-#define TREE_GROUP_PID  2U
-#define TREE_GROUP_TID  4U
-#define TREE_GROUP_CPU  8U
+#define TREE_GROUP_COMM   1U
+#define TREE_GROUP_PID    2U
+#define TREE_GROUP_TID    4U
+#define TREE_GROUP_CPU    8U
+#define TREE_GROUP_CGROUP 16U
 
 struct tree_frame {
 	uint32_t name, object, file; /* in tree.strings; object is the whole path; 0 unknown */
@@ -38,7 +39,7 @@ struct tree_frame {
 };
 
 struct tree_group {
-	uint32_t comm;         /* in tree.strings, 0 unknown */
+	uint32_t comm, cgroup; /* in tree.strings, 0 unknown */
 	int64_t pid, tid, cpu; /* -1 unknown */
 };
 
@@ -49,10 +50,11 @@ struct tree_node {
 };
 
 struct tree_options {
-	uint32_t value;   /* index of the value type */
-	unsigned group;   /* TREE_GROUP_ mask: a level of groups below the root */
-	bool reversed;    /* leaves at the root, their callers above: the bottom-up view */
-	const char *comm; /* only samples whose label comm matches this glob; NULL: all */
+	uint32_t value;     /* index of the value type */
+	unsigned group;     /* TREE_GROUP_ mask: a level of groups below the root */
+	bool reversed;      /* leaves at the root, their callers above: the bottom-up view */
+	const char *comm;   /* only samples whose label comm matches this glob; NULL: all */
+	const char *cgroup; /* the same of the label cgroup */
 };
 
 enum tree_side {

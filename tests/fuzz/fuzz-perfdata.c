@@ -28,6 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct collect_options options = {
 		.tid = true,
 		.cpu = true,
+		.cgroup = true,
 		.symbols = {.root = "/nonexistent", .debug_dirs = no_dirs},
 	};
 	struct session *session;

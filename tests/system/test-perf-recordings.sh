@@ -59,5 +59,11 @@ else
 	skip "a directory of per-thread files" "this perf has no --threads"
 fi
 check_match "leader sampling: every member of the group is an event" 'page-faults: [1-9]' "$CULPRIT" report -i "leader sampling"
+if [ -f "cgroups and namespaces" ]; then
+	check_match "cgroups: a key of rows" '^ *[0-9.]+% +/' "$CULPRIT" report --no-children -s cgroup -i "cgroups and namespaces"
+	check_match "cgroups: a filter" '^ *100.00% .*shares' "$CULPRIT" report --no-children -s comm --cgroup '/*' -i "cgroups and namespaces"
+	check_match "cgroups: a label" cgroup sh -c "'$CULPRIT' convert --cgroup -o - --to pprof-raw 'cgroups and namespaces' | strings"
+fi
+check_fails "cgroups that were not recorded" 'perf record --all-cgroups' "$CULPRIT" report -s cgroup -i plain
 check_match "monotonic clock: the clock and the time of day are known" '^# start +20[0-9][0-9]-' "$CULPRIT" report --header -i "monotonic clock"
 plan_end

@@ -206,3 +206,119 @@ TEST(headers_of_the_first_version)
 		}
 	}
 }
+
+/* The program "a" leaves, and "b" takes its address: samples between are the kernel's. */
+static void put_ksymbol(struct builder *b, uint64_t addr, uint32_t len, uint16_t flags,
+			const char *name, uint64_t time)
+{
+	record_begin(b, REC_KSYMBOL, 0);
+	put64(b, addr);
+	put32(b, len);
+	put16(b, 1);
+	put16(b, flags);
+	put_text(b, name, 40);
+	put_sample_id(b, 0, 0, time);
+	record_end(b);
+}
+
+static const char *function_of(const struct profile *profile, size_t sample)
+{
+	const struct profile_location *location =
+		&profile->locations
+			 .data[profile->stacks.data[profile->samples.data[sample].stack].location];
+
+	return location->line_count
+		       ? strtab_text(
+				 &profile->strings,
+				 profile->functions
+					 .data[profile->lines.data[location->first_line].function]
+					 .name)
+		       : "?";
+}
+
+static void collect_names_to(const struct str *bytes, const struct collect_options *options,
+			     struct profile *profile)
+{
+	struct session *session = NULL;
+
+	EXPECT_INT(session_open(write_file(bytes), &session, NULL), 0);
+	EXPECT_INT(profile_init(profile), 0);
+	if (session)
+		EXPECT_INT(collect_profile(session, options, profile, NULL), 0);
+	session_close(session);
+}
+
+#define PROGRAM UINT64_C(0xffffffffc0001000)
+
+TEST(programs_of_bpf_come_and_go)
+{
+	static const uint64_t times[] = {110, 210, 310, 410};
+
+	for (int big = 0; big < 2; big++) {
+		struct builder b = {.big = big};
+		struct collect_options options = {0};
+		struct profile profile;
+		struct str text = {0};
+
+		file_begin(&b, TYPE);
+		put_mmap(&b, REC_MISC_KERNEL, UINT32_MAX, 0, UINT64_MAX, 0,
+			 "[kernel.kallsyms]_text", 0);
+		/* Another CPU's records come first in the file. */
+		for (size_t i = 0; i < ARRAY_LEN(times); i++)
+			put_sample(&b, REC_MISC_KERNEL, 10, 10, times[i], PROGRAM + 0x10, NULL);
+		put_ksymbol(&b, PROGRAM, 0x100, 0, "bpf_prog_0123456789abcdef_first", 100);
+		put_ksymbol(&b, PROGRAM, 0x100, KSYMBOL_UNREGISTER,
+			    "bpf_prog_0123456789abcdef_first", 200);
+		put_ksymbol(&b, PROGRAM - 0x800, 0x1000, 0, "bpf_trampoline_42", 300);
+		put_ksymbol(&b, PROGRAM, 0x80, 0, "bpf_prog_00000000000000ff_second", 400);
+		file_end(&b);
+		collect_names_to(&b.bytes, &options, &profile);
+		for (size_t i = 0; i < profile.samples.len; i++)
+			str_printf(&text, "%s;", function_of(&profile, i));
+		EXPECT_STR(str_text(&text), "bpf_prog_0123456789abcdef_first;?;bpf_trampoline_42;"
+					    "bpf_prog_00000000000000ff_second;");
+		str_fini(&text);
+		profile_fini(&profile);
+		str_fini(&b.bytes);
+	}
+}
+
+TEST(cgroups_are_labels_by_path)
+{
+	for (int big = 0; big < 2; big++) {
+		struct builder b = {.big = big};
+		struct collect_options options = {.no_symbols = true, .cgroup = true};
+		struct profile profile;
+		struct str text = {0};
+
+		file_begin(&b, TYPE | SAMPLE_CGROUP);
+		record_begin(&b, REC_CGROUP, 0);
+		put64(&b, 77);
+		put_text(&b, "/system.slice/x.service", 24);
+		put_sample_id(&b, 0, 0, 1);
+		record_end(&b);
+		for (uint64_t cgroup = 76; cgroup <= 78; cgroup++) {
+			record_begin(&b, REC_SAMPLE, REC_MISC_USER);
+			put64(&b, 0x1000);
+			put32(&b, 10);
+			put32(&b, 10);
+			put64(&b, 100);
+			put64(&b, 5);
+			put64(&b, cgroup == 78 ? 77 : cgroup);
+			record_end(&b);
+		}
+		file_end(&b);
+		collect_names_to(&b.bytes, &options, &profile);
+		for (size_t i = 0; i < profile.samples.len; i++) {
+			const char *cgroup = profile_label_text(
+				&profile, profile.samples.data[i].labels, "cgroup");
+
+			str_printf(&text, "%s %d;", cgroup ? cgroup : "none",
+				   (int)profile.values.data[2 * i + 1]);
+		}
+		EXPECT_STR(str_text(&text), ":76 5;/system.slice/x.service 10;");
+		str_fini(&text);
+		profile_fini(&profile);
+		str_fini(&b.bytes);
+	}
+}
