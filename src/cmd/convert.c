@@ -19,7 +19,7 @@
 
 struct convert_options {
 	const char *output, *to, *from, *value, *root;
-	const char *comm, *dso, *event;
+	const char *comm, *dso, *event, *time;
 	bool annotate, tid, cpu, cgroup, no_symbols, no_inlines;
 	struct names_options names;
 	uint64_t max_bytes;
@@ -231,6 +231,7 @@ static int choose_input(const struct command *self, const struct convert_options
 		.comm = o->comm,
 		.dso = o->dso,
 		.event = o->event,
+		.time = o->time,
 	};
 	names_apply(self, &o->names, places, &ret->collect.symbols);
 	if (!o->from)
@@ -385,6 +386,10 @@ static const struct option_spec convert_specs[] = {
 		 "Only samples of commands of that name."),
 	OPT_TEXT(0, "dso", "GLOB", struct convert_options, dso, "Only samples in that object."),
 	OPT_TEXT(0, "event", "GLOB", struct convert_options, event, "Only samples of that event."),
+	OPT_TEXT(0, "time", "FROM,TO", struct convert_options, time,
+		 "Only samples between these times: seconds as perf script shows them, +seconds "
+		 "from the "
+		 "first sample, or percent of the recording. An empty side is open."),
 	OPT_FLAG(0, "tid", struct convert_options, tid, "Keep the thread id as a label."),
 	OPT_FLAG(0, "cpu", struct convert_options, cpu, "Keep the CPU as a label."),
 	OPT_FLAG(0, "cgroup", struct convert_options, cgroup,

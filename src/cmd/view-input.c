@@ -71,6 +71,7 @@ static int open_recording(struct watch *watch, const struct view_input_options *
 		.cpu = options->cpu,
 		.cgroup = options->cgroup,
 		.event = options->event,
+		.time = options->time,
 		.no_inlines = options->no_inlines,
 		.symbols = {.no_demangle = options->no_demangle},
 		.warn = warn_object,
@@ -137,6 +138,7 @@ int view_input_open(const struct command *self, const struct view_input_options 
 		.collect = {.tid = options->tid,
 			    .cpu = options->cpu,
 			    .cgroup = options->cgroup,
+			    .time = options->time,
 			    .no_inlines = options->no_inlines,
 			    .symbols = {.no_demangle = options->no_demangle},
 			    .progress = progress_show},
@@ -161,6 +163,11 @@ int view_input_open(const struct command *self, const struct view_input_options 
 		progress_clear(&watch.progress);
 		if (r < 0)
 			return r;
+	}
+	if (options->time && input.info.format != INPUT_RECORDING) {
+		view_input_close(&input);
+		return err_set(err, -EINVAL, "%s: --time: only recordings tell times",
+			       options->path);
 	}
 	r = choose_value(options, &input, err);
 	if (r < 0) {

@@ -15,6 +15,7 @@
 
 struct view_input_options {
 	const char *path;  /* "-": standard input */
+	const char *time;  /* "FROM,TO": a part of a recording; NULL: all */
 	const char *event; /* one event of several, or a value type; NULL: the default one */
 	uint64_t max_bytes;
 	bool tid, cpu, cgroup, no_demangle, no_inlines;
@@ -23,9 +24,15 @@ struct view_input_options {
 
 /* The rows that every command with "struct view_input_options input" in its options has. */
 #define OPT_VIEW_INPUT(type)                                                                      \
-	OPT_SIZE(0, "max-size", "SIZE", type, input.max_bytes,                                    \
-		 "Limit for what has to be held in memory: compressed input and pipes. Default: " \
-		 "192M."),                                                                        \
+	OPT_TEXT(0, "time", "FROM,TO", type, input.time,                                          \
+		 "Only samples of a recording between these times: seconds as perf script shows " \
+		 "them, "                                                                         \
+		 "+seconds from the first sample, or percent of the recording ('10%,50%'). An "   \
+		 "empty side is open."),                                                          \
+		OPT_SIZE(0, "max-size", "SIZE", type, input.max_bytes,                            \
+			 "Limit for what has to be held in memory: compressed input and pipes. "  \
+			 "Default: "                                                              \
+			 "192M."),                                                                \
 		OPT_FLAG(0, "no-demangle", type, input.no_demangle,                               \
 			 "Show C++ and Rust names as they stand in the object."),                 \
 		OPT_NAMES(type, input.names)

@@ -94,6 +94,7 @@ struct pending {
 struct collector {
 	const struct collect_options *options;
 	const bool *keep_event, *keep_dso; /* NULL: all */
+	uint64_t from, to;                 /* only samples of these times */
 	struct sample_reader reader;
 	struct frame_walk frames;
 

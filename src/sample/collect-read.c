@@ -496,7 +496,9 @@ static int collect_sample(void *arg, const struct raw_sample *raw)
 	struct raw_sample unwound;
 	int r;
 
-	if (!raw->sample.user_regs || collector->options->no_callchains) {
+	if (raw->sample.time < collector->from || raw->sample.time > collector->to) {
+		r = 0;
+	} else if (!raw->sample.user_regs || collector->options->no_callchains) {
 		r = collect_unwound(collector, raw);
 	} else {
 		r = unwinder_run(&collector->reader.unwinder, collector->reader.session, raw,

@@ -21,6 +21,7 @@ struct collect {
 	size_t chunks_done;
 	pthread_mutex_t lock;
 	bool *keep_event, *keep_dso;
+	uint64_t from, to; /* times of the samples wanted */
 	uint32_t *columns; /* by event: its first value type, or HASH_NONE */
 	struct unnamed_list unnamed;
 };
@@ -95,6 +96,8 @@ static int read_samples(struct collect *collect)
 		r = collector_init(&collect->collectors[i], collect->session, collect->options);
 		collect->collectors[i].keep_event = collect->keep_event;
 		collect->collectors[i].keep_dso = collect->keep_dso;
+		collect->collectors[i].from = collect->from;
+		collect->collectors[i].to = collect->to;
 		collect->count++;
 	}
 	session_begin_pass(collect->session);
@@ -330,6 +333,8 @@ int collect_profile(struct session *session, const struct collect_options *optio
 
 	pthread_mutex_init(&collect.lock, NULL);
 	r = session_unwind_init(session, &options->symbols);
+	if (r == 0)
+		r = session_time_range(session, options->time, &collect.from, &collect.to, err);
 	if (r == 0)
 		r = make_filters(&collect);
 	if (r == 0)

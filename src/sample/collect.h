@@ -22,6 +22,7 @@ struct collect_options {
 	bool no_callchains;             /* leaves only */
 	const char *comm, *dso, *event; /* keep only these; globs; NULL: all */
 	struct symbols_options symbols;
+	const char *time;             /* "FROM,TO": only samples of these times; NULL: all */
 	session_progress_fn progress; /* by one thread at a time; may be NULL */
 	void *progress_arg;
 	/* One line for each object whose names could not be had; may be NULL. */

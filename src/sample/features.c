@@ -198,6 +198,16 @@ static void feature_cpus(struct session *session, struct reader *r)
 	session->info.cpus_online = online;
 }
 
+static void feature_times(struct session *session, struct reader r)
+{
+	uint64_t first = reader_u64(&r), last = reader_u64(&r);
+
+	if (r.failed || first > last)
+		return;
+	session->sampled_first_ns = first;
+	session->sampled_last_ns = last;
+}
+
 /* The same moment by the wall clock and by the clock of the records. */
 static void feature_clock(struct session *session, struct reader *r)
 {
@@ -255,6 +265,9 @@ int session_feature(struct session *session, unsigned feature, const uint8_t *da
 	case FEAT_BRANCH_STACK:
 		session->info.branches = true;
 		return 0;
+	case FEAT_SAMPLE_TIME:
+		feature_times(session, r);
+		return session_feature_fact(session, feature, &r);
 	case FEAT_COMPRESSED:
 		session->info.compressed = true;
 		return session_feature_fact(session, feature, &r);

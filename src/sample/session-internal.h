@@ -188,7 +188,8 @@ struct session {
 	uint64_t lost_sample_records;
 	session_progress_fn progress; /* may be NULL */
 	void *progress_arg;
-	uint64_t clock_wall_ns, clock_event_ns; /* the same moment by two clocks; 0 unknown */
+	uint64_t sampled_first_ns, sampled_last_ns; /* as the header says; 0 unknown */
+	uint64_t clock_wall_ns, clock_event_ns;     /* the same moment by two clocks; 0 unknown */
 };
 
 /* One reader of the second pass; each thread has its own. */
@@ -237,6 +238,10 @@ struct raw_sample {
 };
 
 typedef int (*raw_sample_fn)(void *arg, const struct raw_sample *sample);
+
+/* time-range.c: "FROM,TO" as times of the records, both inclusive; NULL: everything. */
+int session_time_range(struct session *session, const char *text, uint64_t *ret_from,
+		       uint64_t *ret_to, struct err *err);
 
 /* read-groups.c */
 bool session_samples_groups(const struct perfdata_attr *attr);

@@ -197,6 +197,7 @@ else
 	check "a recording from a pipe" bash -c "cat '$dir/sleep.data' | '$CULPRIT' convert - --to folded --value samples | cmp - rec.folded"
 	check "a recording in gzip" bash -c "gzip -c '$dir/sleep.data' >rec.gz && '$CULPRIT' convert rec.gz --to folded --value samples | cmp - rec.folded"
 	check "--root pid and --root tid" bash -c "'$CULPRIT' convert '$dir/sleep.data' --to folded --root tid | grep -qE '^(sleep|perf-exec)-[0-9]+/[0-9]+;'"
+	check "--time takes a part" bash -c "'$CULPRIT' convert '$dir/sleep.data' --time ',50%' --to folded --value samples > half; '$CULPRIT' convert '$dir/sleep.data' --time '50%,' --to folded --value samples > rest; [ -s half ] && [ -s rest ] && ! cmp -s half rest"
 	check "--tid, --cpu and --cgroup are labels" bash -c "'$CULPRIT' convert '$dir/sleep.data' --tid --cpu --cgroup --to pprof-raw | grep -qa tid"
 	check "--no-inline" bash -c "'$CULPRIT' convert '$dir/sleep.data' --no-inline --to folded | grep -q ' [0-9]'"
 	check "--no-cache" bash -c "'$CULPRIT' convert '$dir/sleep.data' --no-cache --to folded | grep -q ' [0-9]'"

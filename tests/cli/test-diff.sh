@@ -17,6 +17,7 @@ check_match "--csv" '^base_share,new_share,delta_share,significant,p,dso,symbol,
 check_status "--threshold: a regression" 2 "$CULPRIT" diff base.folded new.folded --threshold 10
 check_status "--threshold: none that large" 0 "$CULPRIT" diff base.folded new.folded --threshold 30
 check_status "what shrinks is no regression" 0 "$CULPRIT" diff base.folded base.folded --threshold 0.1
+check_fails "--time of folded stacks" 'only recordings tell times' "$CULPRIT" diff base.folded new.folded --time ',50%'
 printf 'a 1\nb 1\n' >small.folded
 printf 'a 2\nb 1\n' >small2.folded
 check_match "a few samples tell nothing" 'no +.*a$' "$CULPRIT" diff small.folded small2.folded

@@ -60,6 +60,7 @@ check "--format html" sh -c '"$CULPRIT" flame -i stacks.folded -o - --format htm
 check_fails "--format png" "'png' is not svg or html" flame -i stacks.folded --format png
 check "--title is escaped" sh -c '"$CULPRIT" flame -i stacks.folded -o - --title "a <b>" | grep -q "<title>a &lt;b&gt;</title>"'
 check_match "--width" 'width="800"' flame -i stacks.folded -o - --format svg --width 800
+check_fails "--time of folded stacks" 'only recordings tell times' flame -i stacks.folded --time ',50%'
 check_fails "--width 5" 'must be 300' flame -i stacks.folded --width 5
 check_match "--min-share merges and counts" '2 frames too narrow' flame -i stacks.folded -o - --format svg --min-share 8
 check_match "--min-share in HTML" '"hidden":2' flame -i stacks.folded -o - --min-share 8

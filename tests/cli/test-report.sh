@@ -37,6 +37,7 @@ check_fails "--children with --no-children" 'exclude' report -i stacks.folded --
 check_match "-s comm,pid,tid,cpu,cgroup,dso,symbol,file" 'helper' report -i stacks.folded -s comm,pid,tid,cpu,cgroup,dso,symbol,file
 check_fails "--sort names the keys" "'colour' is no key" report -i stacks.folded --sort colour
 check_match "--cgroup keeps nothing of what has none" 'smaller or unwanted|^#$' report -i stacks.folded --cgroup '/x*'
+check_fails "--time of folded stacks" 'only recordings tell times' report -i stacks.folded --time 1,2
 check_match "--percent-limit hides" 'smaller or unwanted' report -i stacks.folded --percent-limit 20
 [ "$(report -i stacks.folded --max-rows 2 | grep -cE '^ *[0-9.]+% ')" = 2 ] && ok "--max-rows" || not_ok "--max-rows"
 [ "$(report -i stacks.folded -S 'wor*,idle' | grep -cE '^ *[0-9.]+% ')" = 2 ] && ok "-S globs" || not_ok "-S globs"
@@ -100,6 +101,8 @@ if have perf && perf record -q -F 999 -g -o perf.data -- sh -c 'i=0; while [ $i 
 	check_match "a recording by perf: the event stands in the header" '^# event .*999 Hz' report
 	check_match "--header of a recording" '^# command' report --header
 	check_match "--header says what the machine has" '^# header +memory_kib: [0-9]+ KiB' report --header
+	check_match "--time takes a part" '^# holds' report --time 10%,60%
+	check_fails "--time that is none" 'seconds as perf script' report --time soon
 	check_match "--json has the header" '"memory_kib": [0-9]+' report --json
 	check_fails "--event that was not recorded" 'there is: ' report --event nothing
 	perf report --stdio --no-children -g none --percent-limit 1 --sort comm,dso,symbol 2>/dev/null |

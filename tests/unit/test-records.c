@@ -2,6 +2,7 @@
  * Records beyond the story of a process: groups of counters, cgroups, BPF programs that come and
  * go, old headers. Small files built here, in both byte orders.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -319,6 +320,71 @@ TEST(cgroups_are_labels_by_path)
 		EXPECT_STR(str_text(&text), ":76 5;/system.slice/x.service 10;");
 		str_fini(&text);
 		profile_fini(&profile);
+		str_fini(&b.bytes);
+	}
+}
+
+/* Ten samples, one each 100 ms from 5 s on; the file's order is another. */
+TEST(parts_of_a_recording_by_time)
+{
+	static const struct {
+		const char *time;
+		int samples; /* or the error */
+	} cases[] = {
+		{NULL, 10},
+		{"5.3,5.5", 3},
+		{"5.3,", 7},
+		{",5.35", 4},
+		{"5.300000000,5.3", 1},
+		{"+0.3,+0.5", 3},
+		{"0%,50%", 5},
+		{"50%,100%", 5},
+		{"+0.85", 1},
+		{",", 10},
+		{"7,8", 0},
+		{"5.5,5.3", -EINVAL},
+		{"x", -EINVAL},
+		{"5.3,5.5,", -EINVAL},
+		{"-1,", -EINVAL},
+		{"+10%,", -EINVAL},
+		{"99999999999999999999,", -EINVAL},
+	};
+
+	for (int feature = 0; feature < 2; feature++) {
+		struct builder b = {.big = feature};
+		struct session *session = NULL;
+
+		file_begin(&b, TYPE);
+		for (uint64_t i = 0; i < 10; i++)
+			put_sample(&b, REC_MISC_USER, 10, 10,
+				   UINT64_C(5000000000) + i * 7 % 10 * 100000000, 0x1000, NULL);
+		file_end(&b);
+		if (feature) { /* the header tells the first and the last time */
+			b.bytes.data[72 + 7 - FEAT_SAMPLE_TIME / 8] |= 1 << FEAT_SAMPLE_TIME % 8;
+			put64(&b, b.bytes.len + 16);
+			put64(&b, 16);
+			put64(&b, UINT64_C(5000000000));
+			put64(&b, UINT64_C(5900000000));
+		}
+		ASSERT(session_open(write_file(&b.bytes), &session, NULL) == 0);
+		for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+			struct collect_options options = {.no_symbols = true,
+							  .time = cases[i].time};
+			struct profile profile;
+			int64_t count = 0;
+			int r;
+
+			ASSERT(profile_init(&profile) == 0);
+			r = collect_profile(session, &options, &profile, NULL);
+			if (r == 0 && profile.value_types.len > 0)
+				(void)profile_total(&profile, 0, &count);
+			if ((r < 0 ? r : (int)count) != cases[i].samples) {
+				EXPECT_STR(cases[i].time, "");
+				EXPECT_INT(r < 0 ? r : (int)count, cases[i].samples);
+			}
+			profile_fini(&profile);
+		}
+		session_close(session);
 		str_fini(&b.bytes);
 	}
 }
