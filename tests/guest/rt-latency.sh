@@ -152,8 +152,8 @@ for tool in timerlat osnoise hwnoise; do
 	wait $killed 2>/dev/null
 	[ $tool = timerlat ] || continue
 	# what was killed has left the tracer at its period: up to a second passes before rtla's
-	for seconds in 3 8; do
-		rtla timerlat top -q -p 5000 -d $seconds >rtla.txt 2>&1
+	for seconds in 2 8; do
+		rtla timerlat top -q -p 1000 -d $seconds >rtla.txt 2>&1
 		grep -qE '^ +1 +#[1-9]' rtla.txt && break
 	done
 	if grep -qE '^ +1 +#[1-9]' rtla.txt; then ok "rtla works after kill -9"; else not_ok "rtla works after kill -9" "$(cat rtla.txt)"; fi
