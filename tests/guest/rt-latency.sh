@@ -140,9 +140,9 @@ done
 echo "$throttled" >/proc/sys/kernel/sched_rt_runtime_us
 
 # --- kill -9 in the middle, each start repairing what the one before left
-# begun PID: its tracer runs
+# begun PID: its tracer runs, on CPUs (until it begins it holds all back)
 begun() {
-	while ! grep -qE '^(timerlat|osnoise)$' $tracing/instances/culprit-*-"$1"/current_tracer 2>/dev/null && kill -0 "$1" 2>/dev/null; do sleep 0.1; done
+	while ! { grep -qE '^(timerlat|osnoise)$' $tracing/instances/culprit-*-"$1"/current_tracer && grep -q '[0-9]' $tracing/osnoise/cpus; } 2>/dev/null && kill -0 "$1" 2>/dev/null; do sleep 0.1; done
 }
 for tool in timerlat osnoise hwnoise; do
 	"$CULPRIT" $tool top -q -p 1000000 --engine K -d 60s >/dev/null 2>&1 &
