@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """agree.py CULPRIT FILE: every row of perf report and culprit report on FILE that is above 1 % in either, self or total,
-is within 1 point of the other's. Rows are command, object and symbol; what has no symbol is one row of its object. Prints
-how many rows were compared; exit 1 says which differ."""
+is within 1 point of the other's. Rows are command, object and symbol; what has no symbol, and stubs of the PLT, of which perf
+names only some, are one row of their object. Prints how many rows were compared; exit 1 says which differ."""
 import json
 import re
 import subprocess
@@ -19,7 +19,7 @@ def key(comm, dso, symbol):
     dso = dso.strip().rsplit("/", 1)[-1]
     dso = "JIT" if re.match(r"\[JIT\]|perf-\d+\.map$|//anon", dso) else dso
     symbol = re.sub(r"(?<=.)@@?[A-Z].*", "", symbol.strip())
-    if re.fullmatch(r"(0x)?[0-9a-f]{6,}|.*\+0x[0-9a-f]+|\[unknown\]", symbol):
+    if re.fullmatch(r"(0x)?[0-9a-f]{6,}|.*\+0x[0-9a-f]+|\[unknown\]|.*@plt", symbol):
         symbol = "(no symbol)"
     if symbol == "_dl_start_user":
         symbol = "_start"  # its last instruction is a call; perf names what stands at the return address
