@@ -1,8 +1,15 @@
 #include "recording-builder.h"
 
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
+#include "harness/tap.h"
 #include "sample/perfdata.h"
+
+static char file_name[64];
 
 static void put(struct builder *b, uint64_t v, unsigned bytes)
 {
@@ -205,4 +212,26 @@ void put_sample(struct builder *b, uint16_t misc, uint32_t pid, uint32_t tid, ui
 			put64(b, chain[i]);
 	}
 	record_end(b);
+}
+
+const char *write_recording(const void *data, size_t size)
+{
+	int fd;
+
+	if (file_name[0] == '\0') {
+		strcpy(file_name, "/tmp/culprit-recording-XXXXXX");
+		fd = mkstemp(file_name);
+	} else {
+		fd = open(file_name, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	}
+	EXPECT(fd >= 0 && fd_write_all(fd, data, size) == 0);
+	if (fd >= 0)
+		close(fd);
+	return file_name;
+}
+
+__attribute__((destructor)) static void remove_recording(void)
+{
+	if (file_name[0])
+		unlink(file_name);
 }

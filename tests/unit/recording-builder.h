@@ -45,3 +45,6 @@ void put_mmap(struct builder *b, uint16_t misc, uint32_t pid, uint64_t start, ui
 /* The chain's entries end with 0. */
 void put_sample(struct builder *b, uint16_t misc, uint32_t pid, uint32_t tid, uint64_t time,
 		uint64_t ip, const uint64_t *chain);
+
+/* The bytes as a file: the same name each time in one process, gone at its end. */
+const char *write_recording(const void *data, size_t size);

@@ -15,21 +15,6 @@
 
 #define TYPE (SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_PERIOD)
 
-static char path[64] = "/tmp/culprit-features-XXXXXX";
-
-static const char *write_file(const struct str *bytes)
-{
-	if (strchr(path, 'X'))
-		close(mkstemp(path));
-	EXPECT_INT(file_write_atomic(path, bytes->data, bytes->len, 0600, NULL), 0);
-	return path;
-}
-
-__attribute__((destructor)) static void remove_file(void)
-{
-	unlink(path);
-}
-
 /* A length that covers padding, and the text. */
 static void put_string(struct builder *b, const char *text)
 {
@@ -312,7 +297,7 @@ TEST(every_feature_in_both_byte_orders)
 		put_one_sample(&b);
 		file_end(&b);
 		put_features(&b, &first);
-		expect_everything(write_file(&b.bytes));
+		expect_everything(write_recording(b.bytes.data, b.bytes.len));
 		str_fini(&b.bytes);
 	}
 }
@@ -330,7 +315,7 @@ TEST(every_feature_through_a_pipe)
 			record_end(&b);
 		}
 		put_one_sample(&b);
-		expect_everything(write_file(&b.bytes));
+		expect_everything(write_recording(b.bytes.data, b.bytes.len));
 		str_fini(&b.bytes);
 	}
 }
@@ -358,7 +343,8 @@ TEST(damaged_features_only_say_less)
 				if (at % 16 > 8 && byte == 0)
 					continue;
 				b.bytes.data[at] = (char)values[v];
-				if (session_open(write_file(&b.bytes), &session, NULL) != 0) {
+				if (session_open(write_recording(b.bytes.data, b.bytes.len),
+						 &session, NULL) != 0) {
 					EXPECT_INT(at, 0);
 					continue;
 				}
@@ -391,7 +377,9 @@ TEST(cut_features_only_say_less)
 			struct session *session = NULL;
 
 			patch64(&b, table + 16 * i + 8, size - less);
-			EXPECT_INT(session_open(write_file(&b.bytes), &session, NULL), 0);
+			EXPECT_INT(session_open(write_recording(b.bytes.data, b.bytes.len),
+						&session, NULL),
+				   0);
 			session_close(session);
 		}
 		patch64(&b, table + 16 * i + 8, size);

@@ -19,31 +19,6 @@
 
 #define TYPE (SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_PERIOD | SAMPLE_CALLCHAIN)
 
-static char path[64] = "/tmp/culprit-perfdata-XXXXXX";
-
-/* The bytes as a file of that test run; the same name each time. */
-static const char *write_file(const void *data, size_t size)
-{
-	int fd;
-
-	if (strchr(path, 'X')) {
-		fd = mkstemp(path);
-		if (fd >= 0)
-			close(fd);
-	}
-	fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-	if (fd < 0 || fd_write_all(fd, data, size) < 0)
-		EXPECT(false);
-	if (fd >= 0)
-		close(fd);
-	return path;
-}
-
-__attribute__((destructor)) static void remove_file(void)
-{
-	unlink(path);
-}
-
 struct log {
 	struct str text;
 	uint64_t samples;
@@ -68,7 +43,7 @@ static int replay(const void *data, size_t size, struct log *log, struct session
 {
 	struct session *session;
 	struct err err = {0};
-	int r = session_open(write_file(data, size), &session, &err);
+	int r = session_open(write_recording(data, size), &session, &err);
 
 	if (r < 0)
 		return r;
@@ -192,7 +167,7 @@ TEST(what_cannot_be_mapped_is_read)
 	put_story(&b);
 	file_end(&b);
 	EXPECT_INT(replay(b.bytes.data, b.bytes.len, &mapped, NULL), 0);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = open(write_recording(b.bytes.data, b.bytes.len), O_RDONLY | O_CLOEXEC);
 	for (size_t i = 0; i < ARRAY_LEN(taken); i++)
 		EXPECT_INT(steady_map_fd(fd, b.bytes.len, &taken[i]), 0);
 	EXPECT_INT(replay(b.bytes.data, b.bytes.len, &read, NULL), 0);
@@ -212,13 +187,15 @@ TEST(a_recording_may_be_cut_while_it_is_open)
 	struct profile profile;
 	struct log log = {0};
 	struct builder b = {0};
+	const char *path;
 	uint64_t all;
 
 	file_begin(&b, TYPE);
 	for (unsigned i = 0; i < 400; i++)
 		put_story(&b);
 	file_end(&b);
-	ASSERT(session_open(write_file(b.bytes.data, b.bytes.len), &session, NULL) == 0);
+	path = write_recording(b.bytes.data, b.bytes.len);
+	ASSERT(session_open(path, &session, NULL) == 0);
 	all = session_stats(session)->samples;
 	EXPECT_INT(truncate(path, 3 * 4096), 0);
 	EXPECT_INT(session_run(session, log_sample, &log, NULL), 0);
@@ -283,7 +260,7 @@ TEST(a_large_recording_is_collected_in_pieces)
 	}
 	file_end(&b);
 	ASSERT(b.bytes.len > (16u << 20));
-	ASSERT(session_open_watched(write_file(b.bytes.data, b.bytes.len), watch, &watched,
+	ASSERT(session_open_watched(write_recording(b.bytes.data, b.bytes.len), watch, &watched,
 				    &session, NULL) == 0);
 	EXPECT_INT(session_stats(session)->samples, SAMPLES);
 	EXPECT_INT(profile_init(&profile), 0);
@@ -406,7 +383,8 @@ TEST(mappings_become_objects)
 		file_begin(&b, TYPE);
 		put_mmap(&b, REC_MISC_USER, 10, 0x400000, 0x10000, 0, cases[i].mapped, 0);
 		file_end(&b);
-		ASSERT(session_open(write_file(b.bytes.data, b.bytes.len), &session, NULL) == 0);
+		ASSERT(session_open(write_recording(b.bytes.data, b.bytes.len), &session, NULL) ==
+		       0);
 		dso = session_dso(session, session_dso_count(session) - 1);
 		EXPECT_STR(dso->path, cases[i].object);
 		EXPECT_INT(dso->kind, cases[i].kind);
@@ -465,7 +443,7 @@ TEST(features_are_read)
 		patch64(&b, table + 16 * i, at[i]);
 		patch64(&b, table + 16 * i + 8, at[i + 1] - at[i]);
 	}
-	ASSERT(session_open(write_file(b.bytes.data, b.bytes.len), &session, &err) == 0);
+	ASSERT(session_open(write_recording(b.bytes.data, b.bytes.len), &session, &err) == 0);
 	EXPECT_STR(session_info(session)->hostname, "machine");
 	EXPECT_STR(session_events(session, &events)[0].name, "my-event");
 	EXPECT_INT(session_events(session, &events)[0].frequency_hz, 99);
@@ -476,7 +454,7 @@ TEST(features_are_read)
 	session_close(session);
 
 	/* Cut inside the last section: what it holds is named. */
-	ASSERT(session_open(write_file(b.bytes.data, b.bytes.len - 3), &session, &err) == 0);
+	ASSERT(session_open(write_recording(b.bytes.data, b.bytes.len - 3), &session, &err) == 0);
 	EXPECT_INT(session_stats(session)->missing_bytes, 3);
 	EXPECT(strstr(session_stats(session)->problem, "not there: kernel symbols") != NULL);
 	EXPECT(session_stats(session)->samples > 0);
@@ -534,7 +512,7 @@ TEST(collect_filters_labels_and_unknown_frames)
 	file_begin(&b, TYPE);
 	put_story(&b);
 	file_end(&b);
-	ASSERT(session_open(write_file(b.bytes.data, b.bytes.len), &session, NULL) == 0);
+	ASSERT(session_open(write_recording(b.bytes.data, b.bytes.len), &session, NULL) == 0);
 	ASSERT(profile_init(&profile) == 0);
 	EXPECT_INT(collect_profile(session, &options, &profile, NULL), 0);
 	ASSERT(profile.samples.len == 1);
@@ -581,9 +559,10 @@ TEST(refusals_name_object_place_and_remedy)
 	struct err err;
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const char *path = write_recording(cases[i].bytes, cases[i].size);
+
 		err = (struct err){0};
-		EXPECT_INT(session_open(write_file(cases[i].bytes, cases[i].size), &session, &err),
-			   cases[i].code);
+		EXPECT_INT(session_open(path, &session, &err), cases[i].code);
 		EXPECT(strstr(err.text, path) == err.text && strstr(err.text, cases[i].words));
 	}
 	EXPECT_INT(session_open("/tmp", &session, &err), -EISDIR);
@@ -711,7 +690,8 @@ TEST(vdso_of_another_kernel)
 		put_comm(&b, 9, 9, "clock", false, 0);
 		put_mmap(&b, REC_MISC_USER, 9, 0x7fff00000000, size, 0, "[vdso]", 0);
 		put_sample(&b, REC_MISC_USER, 9, 9, 100, 0x7fff00000000 + address, NULL);
-		ASSERT(session_open(write_file(b.bytes.data, b.bytes.len), &session, NULL) == 0);
+		ASSERT(session_open(write_recording(b.bytes.data, b.bytes.len), &session, NULL) ==
+		       0);
 		EXPECT_INT(session_run(session, find_call, &dso, NULL), 0);
 		EXPECT(dso && dso->kind == MODULE_VDSO);
 		EXPECT(!!session_vdso(session, &size) == saved);
@@ -788,7 +768,8 @@ TEST(kernel_modules_by_their_files)
 		put_mmap(&b, REC_MISC_KERNEL, UINT32_MAX, UINT64_C(0xffffffffc0000000), 0x1000, 0,
 			 file, 0);
 		put_sample(&b, REC_MISC_KERNEL, 9, 9, 100, UINT64_C(0xffffffffc0000044), NULL);
-		ASSERT(session_open(write_file(b.bytes.data, b.bytes.len), &session, NULL) == 0);
+		ASSERT(session_open(write_recording(b.bytes.data, b.bytes.len), &session, NULL) ==
+		       0);
 		EXPECT_INT(profile_init(&profile), 0);
 		EXPECT_INT(collect_profile(session, &options, &profile, NULL), 0);
 		EXPECT((strtab_find(&profile.strings, "second", 6) != HASH_NONE) == same);

@@ -18,21 +18,6 @@
 #define TYPE  (SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_PERIOD)
 #define GROUP (SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_ID | SAMPLE_READ)
 
-static char path[64] = "/tmp/culprit-records-XXXXXX";
-
-static const char *write_file(const struct str *bytes)
-{
-	if (strchr(path, 'X'))
-		close(mkstemp(path));
-	EXPECT_INT(file_write_atomic(path, bytes->data, bytes->len, 0600, NULL), 0);
-	return path;
-}
-
-__attribute__((destructor)) static void remove_file(void)
-{
-	unlink(path);
-}
-
 /* "event ip period;" */
 static int log_sample(void *arg, const struct sample *sample)
 {
@@ -48,7 +33,7 @@ static void replay_to(const struct str *bytes, struct str *text, uint64_t *ret_s
 	struct session *session = NULL;
 	struct err err = {0};
 
-	if (session_open(write_file(bytes), &session, &err) < 0) {
+	if (session_open(write_recording(bytes->data, bytes->len), &session, &err) < 0) {
 		EXPECT_STR(err.text, "");
 		return;
 	}
@@ -153,7 +138,7 @@ TEST(leader_sampling_of_a_long_recording)
 		put_group(&b, 10, 0x1000 + i % 100, 10 * i, i / 2, 0);
 	file_end(&b);
 	EXPECT(b.bytes.len > 3 << 20);
-	ASSERT(session_open(write_file(&b.bytes), &session, NULL) == 0);
+	ASSERT(session_open(write_recording(b.bytes.data, b.bytes.len), &session, NULL) == 0);
 	ASSERT(profile_init(&profile) == 0);
 	EXPECT_INT(collect_profile(session, &options, &profile, NULL), 0);
 	EXPECT_INT(profile.value_types.len, 4); /* context-switches have no samples */
@@ -242,7 +227,7 @@ static void collect_names_to(const struct str *bytes, const struct collect_optio
 {
 	struct session *session = NULL;
 
-	EXPECT_INT(session_open(write_file(bytes), &session, NULL), 0);
+	EXPECT_INT(session_open(write_recording(bytes->data, bytes->len), &session, NULL), 0);
 	EXPECT_INT(profile_init(profile), 0);
 	if (session)
 		EXPECT_INT(collect_profile(session, options, profile, NULL), 0);
@@ -366,7 +351,8 @@ TEST(parts_of_a_recording_by_time)
 			put64(&b, UINT64_C(5000000000));
 			put64(&b, UINT64_C(5900000000));
 		}
-		ASSERT(session_open(write_file(&b.bytes), &session, NULL) == 0);
+		ASSERT(session_open(write_recording(b.bytes.data, b.bytes.len), &session, NULL) ==
+		       0);
 		for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 			struct collect_options options = {.no_symbols = true,
 							  .time = cases[i].time};

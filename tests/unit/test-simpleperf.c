@@ -17,21 +17,6 @@
 
 #define TYPE (SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_PERIOD)
 
-static char path[64] = "/tmp/culprit-simpleperf-XXXXXX";
-
-static const char *write_file(const struct str *bytes)
-{
-	if (strchr(path, 'X'))
-		close(mkstemp(path));
-	EXPECT_INT(file_write_atomic(path, bytes->data, bytes->len, 0600, NULL), 0);
-	return path;
-}
-
-__attribute__((destructor)) static void remove_file(void)
-{
-	unlink(path);
-}
-
 struct object {
 	const char *path;
 	uint32_t type;
@@ -216,7 +201,7 @@ TEST(names_in_the_recording)
 		size_t section;
 
 		put_recording(&b, features[i % 2], &section);
-		collect_to(write_file(&b.bytes), &text);
+		collect_to(write_recording(b.bytes.data, b.bytes.len), &text);
 		EXPECT_STR(str_text(&text),
 			   "art::Monitor::Wait();?;of_old;Thread.run;MainActivity$1.run;do_work;"
 			   "wifi_send;");
@@ -240,7 +225,9 @@ TEST(damaged_names_only_say_less)
 			struct session *session = NULL;
 
 			b.bytes.data[at] = (char)~byte;
-			EXPECT_INT(session_open(write_file(&b.bytes), &session, NULL), 0);
+			EXPECT_INT(session_open(write_recording(b.bytes.data, b.bytes.len),
+						&session, NULL),
+				   0);
 			if (session)
 				EXPECT_INT(session_stats(session)->samples, 7);
 			session_close(session);
@@ -274,7 +261,7 @@ TEST(records_of_its_own)
 	put64(&b, 77);
 	put_sample(&b, REC_MISC_KERNEL, 10, 10, 2, 0xffffffff81000110, NULL);
 	file_end(&b);
-	collect_to(write_file(&b.bytes), &text);
+	collect_to(write_recording(b.bytes.data, b.bytes.len), &text);
 	EXPECT_STR(str_text(&text), "from_kallsyms;");
 	str_fini(&text);
 	str_fini(&b.bytes);
