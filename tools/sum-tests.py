@@ -64,7 +64,8 @@ class Sum:
         try:
             for suite in ElementTree.parse(path).getroot().iter("testsuite"):
                 self.add_suite(suite, passed, failed)
-            self.add_ends(path.with_name(path.name.replace(".junit.xml", ".json")), passed, failed)
+            if path.name.endswith(".junit.xml"):
+                self.add_ends(path.with_name(path.name.replace(".junit.xml", ".json")), passed, failed)
         except (OSError, ElementTree.ParseError, ValueError, KeyError) as error:
             self.fail(f"{path}: {error}")
 

@@ -449,6 +449,8 @@ static int read_label(struct decoder *d, const struct proto_field *message)
 		else if (field.number == 4)
 			code = get_string(d, &field, &label.number_unit);
 	}
+	if (label.text) /* a text with a number beside it is a text */
+		label.number = label.number_unit = 0;
 	return code < 0 ? code : vec_push(&d->labels, label);
 }
 

@@ -152,6 +152,18 @@ static size_t group_end(const struct kallsyms *kallsyms, size_t first)
 	return next;
 }
 
+/* The entry that speaks for all of its address: the first that is code, as only code is kept in an
+ * excerpt. */
+static const struct kallsyms_entry *group_lead(const struct kallsyms *kallsyms, size_t first)
+{
+	size_t next = group_end(kallsyms, first);
+
+	for (size_t i = first; i < next; i++)
+		if (kallsyms_is_code(kallsyms->entries[i].type))
+			return &kallsyms->entries[i];
+	return &kallsyms->entries[first];
+}
+
 /* How far the last symbol of an object may reach: functions of modules are small, BPF programs are
  * large, and packed into areas of that size with nothing else. */
 static uint64_t room_of(const struct kallsyms *kallsyms, const struct kallsyms_entry *entry)
@@ -166,8 +178,8 @@ static uint64_t room_of(const struct kallsyms *kallsyms, const struct kallsyms_e
 /* The first address behind the symbols [first, next), which share an address. */
 static uint64_t address_end(const struct kallsyms *kallsyms, size_t first, size_t next)
 {
-	uint64_t start = kallsyms->entries[first].address,
-		 room = room_of(kallsyms, &kallsyms->entries[first]), cap;
+	const struct kallsyms_entry *lead = group_lead(kallsyms, first);
+	uint64_t start = lead->address, room = room_of(kallsyms, lead), cap;
 
 	/* The second page at least, the pack's own end. */
 	cap = start > UINT64_MAX - 2 * room
@@ -175,7 +187,7 @@ static uint64_t address_end(const struct kallsyms *kallsyms, size_t first, size_
 		      : ALIGN_UP(start + (room == PAGE_BYTES ? PAGE_BYTES : 1), room);
 	if (next >= kallsyms->count)
 		return cap;
-	if (same_module(kallsyms, &kallsyms->entries[first], &kallsyms->entries[next]))
+	if (same_module(kallsyms, lead, group_lead(kallsyms, next)))
 		return kallsyms->entries[next].address;
 	return MIN(cap, kallsyms->entries[next].address);
 }
@@ -279,9 +291,13 @@ static void mark_needed(const struct kallsyms *kallsyms, const uint64_t *address
 {
 	for (size_t i = 0; i < count; i++) {
 		size_t behind = count_at_most(kallsyms->entries, kallsyms->count,
-					      sizeof(*kallsyms->entries), addresses[i]);
+					      sizeof(*kallsyms->entries), addresses[i]),
+		       first = behind;
 
-		if (behind && addresses[i] < address_end(kallsyms, behind - 1, behind))
+		while (first && kallsyms->entries[first - 1].address ==
+					kallsyms->entries[behind - 1].address)
+			first--;
+		if (behind && addresses[i] < address_end(kallsyms, first, behind))
 			needed[behind - 1] = 1;
 	}
 }

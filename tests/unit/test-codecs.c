@@ -167,6 +167,35 @@ TEST(pprof_reads_and_writes_everything)
 	str_fini(&packed);
 }
 
+/* It has one or the other; writing both would make two samples one. */
+TEST(pprof_label_of_text_and_number_is_a_text)
+{
+	static const char *const strings[] = {"", "samples", "count", "key", "text"};
+	struct str message = {0}, sample = {0}, label = {0};
+	struct profile p;
+	struct err err = {0};
+
+	proto_put_number(&sample, 1, 1), proto_put_number(&sample, 2, 2);
+	proto_put_bytes(&message, 1, sample.data, sample.len);
+	for (uint64_t number = 7; number < 9; number++) {
+		str_clear(&sample), str_clear(&label);
+		proto_put_number(&label, 1, 3), proto_put_number(&label, 2, 4);
+		proto_put_number(&label, 3, number);
+		proto_put_number(&sample, 2, 1);
+		proto_put_bytes(&sample, 3, label.data, label.len);
+		proto_put_bytes(&message, 2, sample.data, sample.len);
+	}
+	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
+		proto_put_bytes(&message, 6, strings[i], strlen(strings[i]));
+	ASSERT(pprof_read(message.data, message.len, 1 << 20, &p, &err) == 0);
+	EXPECT_INT(p.samples.len, 1);
+	EXPECT_STR(profile_label_text(&p, p.samples.data[0].labels, "key"), "text");
+	profile_fini(&p);
+	str_fini(&message);
+	str_fini(&sample);
+	str_fini(&label);
+}
+
 TEST(pprof_merge_of_a_profile_with_itself_doubles_it)
 {
 	struct str message = {0};
