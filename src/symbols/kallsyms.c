@@ -154,14 +154,14 @@ static size_t group_end(const struct kallsyms *kallsyms, size_t first)
 
 /* The entry that speaks for all of its address: the first that is code, as only code is kept in an
  * excerpt. */
-static const struct kallsyms_entry *group_lead(const struct kallsyms *kallsyms, size_t first)
+static size_t group_lead(const struct kallsyms *kallsyms, size_t first)
 {
 	size_t next = group_end(kallsyms, first);
 
 	for (size_t i = first; i < next; i++)
 		if (kallsyms_is_code(kallsyms->entries[i].type))
-			return &kallsyms->entries[i];
-	return &kallsyms->entries[first];
+			return i;
+	return first;
 }
 
 /* How far the last symbol of an object may reach: functions of modules are small, BPF programs are
@@ -178,7 +178,7 @@ static uint64_t room_of(const struct kallsyms *kallsyms, const struct kallsyms_e
 /* The first address behind the symbols [first, next), which share an address. */
 static uint64_t address_end(const struct kallsyms *kallsyms, size_t first, size_t next)
 {
-	const struct kallsyms_entry *lead = group_lead(kallsyms, first);
+	const struct kallsyms_entry *lead = &kallsyms->entries[group_lead(kallsyms, first)];
 	uint64_t start = lead->address, room = room_of(kallsyms, lead), cap;
 
 	/* The second page at least, the pack's own end. */
@@ -187,7 +187,7 @@ static uint64_t address_end(const struct kallsyms *kallsyms, size_t first, size_
 		      : ALIGN_UP(start + (room == PAGE_BYTES ? PAGE_BYTES : 1), room);
 	if (next >= kallsyms->count)
 		return cap;
-	if (same_module(kallsyms, lead, group_lead(kallsyms, next)))
+	if (same_module(kallsyms, lead, &kallsyms->entries[group_lead(kallsyms, next)]))
 		return kallsyms->entries[next].address;
 	return MIN(cap, kallsyms->entries[next].address);
 }
@@ -330,7 +330,7 @@ int kallsyms_excerpt(const char *text, size_t size, const uint64_t *addresses, s
 				any = true;
 			}
 		if (!any && bounds_previous)
-			put_line(&kallsyms, first, 'N', out);
+			put_line(&kallsyms, group_lead(&kallsyms, first), 'N', out);
 		bounds_previous = any;
 	}
 	kallsyms_fini(&kallsyms);

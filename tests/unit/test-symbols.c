@@ -151,21 +151,27 @@ TEST(kallsyms_excerpt_answers_like_the_whole)
 /* Entries that share an address: what is no code does not decide how far a name reaches. */
 TEST(kallsyms_excerpt_of_shared_addresses)
 {
-	static const char text[] = "ffffffffc0000041 d data\n"
-				   "ffffffffc0000041 t program\t[bpf]\n";
-	static const uint64_t address = 0xffffffffc0000044;
+	static const char text[] = "ffffffffc0000000 t before\n"
+				   "ffffffffc0002041 d data\n"
+				   "ffffffffc0002041 t program\t[bpf]\n"
+				   "ffffffffc0003000 d data\n"
+				   "ffffffffc0003000 t other\n";
+	static const uint64_t addresses[] = {0xffffffffc0000004, 0xffffffffc0002044};
 	struct symbols *symbols = symbols_make(NULL);
 	struct module *whole, *part;
 	struct symbol a = {0}, b = {0};
 	struct str out = {0};
 
-	EXPECT_INT(kallsyms_excerpt(text, strlen(text), &address, 1, &out), 0);
-	EXPECT_STR(str_text(&out), "ffffffffc0000041 t program\t[bpf]\n");
 	whole = text_module(symbols, MODULE_KERNEL, text);
-	part = text_module(symbols, MODULE_KERNEL, str_text(&out));
-	ASSERT(module_lookup(whole, address, &a) && module_lookup(part, address, &b));
-	EXPECT_INT(a.start, b.start);
-	EXPECT_INT(a.size, b.size);
+	for (size_t i = 0; i < ARRAY_LEN(addresses); i++) {
+		str_clear(&out);
+		EXPECT_INT(kallsyms_excerpt(text, strlen(text), &addresses[i], 1, &out), 0);
+		part = text_module(symbols, MODULE_KERNEL, str_text(&out));
+		ASSERT(module_lookup(whole, addresses[i], &a) &&
+		       module_lookup(part, addresses[i], &b));
+		EXPECT_INT(a.start, b.start);
+		EXPECT_INT(a.size, b.size);
+	}
 	symbols_free(symbols);
 	str_fini(&out);
 }
