@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "sample/read-ahead.h"
 #include "sample/session-internal.h"
 
 /* Small recordings in pieces for all CPUs; of large ones the pieces' ends should not matter. */
@@ -385,14 +384,13 @@ static void scan_samples(struct scan *scan, uint64_t limit)
 }
 
 /* From one place to the next, some megabytes on: what lies between will be read again, later. */
-static void pass(struct scan *scan, struct chunk *stretch, struct read_ahead *ahead)
+static void pass(struct scan *scan, struct chunk *stretch)
 {
 	struct session *session = scan->session;
 	const struct input_file *input = &session->input.files.data[stretch->file];
 
 	stretch->end = scan->record.offset;
 	session_release(session, stretch);
-	read_ahead_at(ahead, stretch->end);
 	if (session->progress)
 		session->progress(session->progress_arg, "looking through the records",
 				  (double)stretch->end / (double)input->size);
@@ -400,8 +398,7 @@ static void pass(struct scan *scan, struct chunk *stretch, struct read_ahead *ah
 	stretch->sequence = scan->record.sequence;
 }
 
-static int scan_range(struct scan *scan, struct chunk *chunk, uint64_t end,
-		      struct read_ahead *ahead)
+static int scan_range(struct scan *scan, struct chunk *chunk, uint64_t end)
 {
 	struct session *session = scan->session;
 	uint64_t bytes = MIN(MAX((end - chunk->offset) / 64, CHUNK_BYTES_MIN), CHUNK_BYTES_MAX);
@@ -416,7 +413,7 @@ static int scan_range(struct scan *scan, struct chunk *chunk, uint64_t end,
 			break;
 		packed |= scan->walk.packed;
 		if (scan->record.offset - stretch.offset >= bytes) {
-			pass(scan, &stretch, ahead);
+			pass(scan, &stretch);
 			chunk->end = stretch.end;
 			if (!packed && !session->group_reads)
 				r = vec_push(&session->chunks, *chunk);
@@ -437,13 +434,10 @@ static int scan_file(struct scan *scan, uint32_t file, uint64_t offset, uint64_t
 	struct session *session = scan->session;
 	const struct input_file *input = &session->input.files.data[file];
 	struct chunk chunk = {.file = file, .offset = offset, .end = offset};
-	struct read_ahead *ahead =
-		input->map.data ? read_ahead_start(input->fd, offset, MIN(end, input->size)) : NULL;
 	int r;
 
 	walk_range(&scan->walk, input, offset, end, 0);
-	r = scan_range(scan, &chunk, end, ahead);
-	read_ahead_stop(ahead);
+	r = scan_range(scan, &chunk, end);
 	if (r < 0)
 		return r;
 	session->stats.missing_bytes += scan->walk.missing_bytes;
