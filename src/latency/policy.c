@@ -49,7 +49,8 @@ int policy_set(int tid, int policy, int priority, uint64_t dl_runtime_ns, uint64
 	} else if (policy == SCHED_FIFO || policy == SCHED_RR) {
 		scheduling.priority = (uint32_t)priority;
 	} else {
-		scheduling.nice = priority;
+		/* 0: what it has; an ordinary user may not take it back to 0 */
+		scheduling.nice = priority ? priority : getpriority(PRIO_PROCESS, (id_t)tid);
 	}
 	return syscall(SYS_sched_setattr, tid, &scheduling, 0) < 0 ? -errno : 0;
 }
