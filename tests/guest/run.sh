@@ -21,10 +21,7 @@ for option in "$@"; do
 	esac
 done
 
-"$frontend" "${options[@]}" --prepare 2>"$scratch/reason"
-status=$?
 for try in 1 2 3; do
-	[ $status -eq 0 ] || [ $status -eq 122 ] || [ $status -eq 123 ] || break
 	"$frontend" --timeout 800 --silence 150 "${options[@]}" \
 		--with "$tests/cli/lib.sh:guest/tests/cli/lib.sh" --with "$tests/guest/$script:guest/tests/guest/$script" \
 		-- "CULPRIT=/usr/bin/culprit sh /guest/tests/guest/$script" >"$scratch/output" 2>"$scratch/reason"
