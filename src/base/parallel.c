@@ -1,9 +1,9 @@
 #include "base/parallel.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 
+#include "base/affinity.h"
 #include "base/util.h"
 
 #define THREADS_MAX 256
@@ -33,11 +33,9 @@ static void *parallel_worker(void *data)
 
 unsigned parallel_cpus(void)
 {
-	cpu_set_t set;
+	struct cpuset cpus;
 
-	if (sched_getaffinity(0, sizeof(set), &set) < 0)
-		return 1;
-	return (unsigned)MAX(1, CPU_COUNT(&set));
+	return affinity_get(0, &cpus) < 0 ? 1 : MAX(1u, cpuset_count(&cpus));
 }
 
 int parallel_for(size_t count, unsigned nthreads, int (*fn)(void *arg, size_t i), void *arg)

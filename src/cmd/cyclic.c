@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/affinity.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/util.h"
@@ -218,23 +219,6 @@ static const struct option_spec cyclic_options[] = {
 
 /* --- preparing ------------------------------------------------------------------------------- */
 
-static int allowed_cpus(struct cpuset *ret)
-{
-	size_t size = CPU_ALLOC_SIZE(CPUSET_MAX);
-	cpu_set_t *set = CPU_ALLOC(CPUSET_MAX);
-	int r = 0;
-
-	if (!set)
-		return -ENOMEM;
-	if (sched_getaffinity(0, size, set) < 0)
-		r = -errno;
-	for (unsigned cpu = 0; r == 0 && cpu < CPUSET_MAX; cpu++)
-		if (CPU_ISSET_S(cpu, size, set))
-			cpuset_add(ret, cpu);
-	CPU_FREE(set);
-	return r;
-}
-
 static int check(struct cyclic_cli *cli, struct err *err)
 {
 	if (cli->interval_ns < INTERVAL_MIN_NS)
@@ -256,7 +240,7 @@ static int check(struct cyclic_cli *cli, struct err *err)
 	if (!cli->has_distance)
 		cli->distance_ns = cli->smp || cli->rows ? 0 : 500 * NSEC_PER_USEC;
 	if (cpuset_count(&cli->affinity) == 0)
-		return allowed_cpus(&cli->affinity);
+		return affinity_get(0, &cli->affinity);
 	return 0;
 }
 

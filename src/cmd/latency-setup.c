@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/affinity.h"
 #include "base/clock.h"
 #include "base/util.h"
 #include "cmd/latency-live.h"
@@ -18,41 +19,12 @@
 
 /* --- CPUs ---------------------------------------------------------------------------------- */
 
-/* The kernel's answer already is the affinity within the cpuset of the control group. */
-static int allowed_cpus(struct cpuset *ret)
-{
-	size_t size = CPU_ALLOC_SIZE(CPUSET_MAX);
-	cpu_set_t *set = CPU_ALLOC(CPUSET_MAX);
-
-	if (!set)
-		return -ENOMEM;
-	if (sched_getaffinity(0, size, set) < 0) {
-		CPU_FREE(set);
-		return -errno;
-	}
-	*ret = (struct cpuset){0};
-	for (unsigned cpu = 0; cpu < CPUSET_MAX; cpu++)
-		if (CPU_ISSET_S(cpu, size, set))
-			cpuset_add(ret, cpu);
-	CPU_FREE(set);
-	return 0;
-}
-
+/* Before any thread starts: all of them come along, until they pin themselves. */
 static int move_aside(const struct cpuset *cpus, struct err *err)
 {
-	size_t size = CPU_ALLOC_SIZE(CPUSET_MAX);
-	cpu_set_t *set = CPU_ALLOC(CPUSET_MAX);
-	int r = 0;
+	int r = cpuset_count(cpus) > 0 ? affinity_set(0, cpus) : 0;
 
-	if (!set)
-		return -ENOMEM;
-	CPU_ZERO_S(size, set);
-	cpuset_for_each(cpus, cpu)
-		CPU_SET_S((size_t)cpu, size, set);
-	if (sched_setaffinity(0, size, set) < 0)
-		r = err_set(err, -errno, "--house-keeping: %s", strerrordesc_np(errno));
-	CPU_FREE(set);
-	return r;
+	return r < 0 ? err_set(err, r, "--house-keeping: %s", strerrordesc_np(-r)) : 0;
 }
 
 static int choose_cpus(struct live *live, struct err *err)
@@ -60,7 +32,7 @@ static int choose_cpus(struct live *live, struct err *err)
 	const struct host host = {.root = ""};
 	struct latency_cli *cli = live->cli;
 	struct host_topology topology;
-	int r = allowed_cpus(&live->options.cpus);
+	int r = affinity_get(0, &live->options.cpus);
 
 	if (r < 0 || !cli->has_cpus)
 		return r;
@@ -103,7 +75,6 @@ static void fill_options(struct live *live)
 	struct latency_options *o = &live->options;
 
 	o->tool = cli->tool;
-	o->housekeeping = cli->housekeeping;
 	o->period_ns = cli->period_ns;
 	o->runtime_ns = cli->tool == LATENCY_TIMERLAT ? 0 : cli->runtime_ns;
 	o->threshold_ns = cli->threshold_ns;
@@ -322,8 +293,7 @@ static int begin(struct live *live, struct err *err)
 	journal_guard();
 	spare_cpus(live);
 	warn_of_starvation(live);
-	if (cpuset_count(&live->cli->housekeeping) > 0)
-		r = move_aside(&live->cli->housekeeping, err);
+	r = move_aside(&live->cli->housekeeping, err);
 	live->watch = reader_watch_new();
 	if (r == 0)
 		r = set_knobs(live, err);

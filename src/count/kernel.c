@@ -1,13 +1,12 @@
 /* The real kernel: thin wrappers that turn -1 and errno into a negative errno. */
 #include <errno.h>
 #include <math.h>
-#include <sched.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/affinity.h"
 #include "base/clock.h"
 #include "count/ops.h"
 
@@ -59,37 +58,28 @@ static uint64_t kernel_clock(void *ctx)
 	return clock_monotonic_ns();
 }
 
-static cpu_set_t *affinity(size_t *ret_bytes)
-{
-	*ret_bytes = CPU_ALLOC_SIZE(CPUSET_MAX);
-	return calloc(1, *ret_bytes);
-}
-
 static int kernel_run_on(void *ctx, const struct cpuset *cpus)
 {
-	static cpu_set_t *home; /* where the thread may run; NULL: it has not been moved */
-	size_t bytes;
-	cpu_set_t *wanted = affinity(&bytes);
+	static struct cpuset home; /* where the thread may run, while it is moved */
+	static bool moved;
+	struct cpuset wanted = {0};
 	int r = 0;
 
 	(void)ctx;
-	if (!wanted)
-		return -ENOMEM;
-	if (!home && cpus) {
-		home = affinity(&bytes);
-		if (!home || sched_getaffinity(0, bytes, home) < 0)
-			r = home ? -errno : -ENOMEM;
-	}
-	for (unsigned cpu = 0; cpus && home && r == 0 && cpu < CPUSET_MAX; cpu++)
-		if (cpuset_has(cpus, cpu) && CPU_ISSET_S(cpu, bytes, home))
-			CPU_SET_S(cpu, bytes, wanted);
-	if (r == 0 && (cpus || home) && sched_setaffinity(0, bytes, cpus ? wanted : home) < 0)
-		r = -errno;
-	if (!cpus || r < 0) {
-		free(home);
-		home = NULL;
-	}
-	free(wanted);
+	if (!cpus && !moved)
+		return 0;
+	if (!moved)
+		r = affinity_get(0, &home);
+	if (r < 0)
+		return r;
+	if (cpus)
+		cpuset_for_each(cpus, cpu) {
+			if (cpuset_has(&home, (unsigned)cpu))
+				cpuset_add(&wanted, (unsigned)cpu);
+		}
+	r = affinity_set(0, cpus ? &wanted : &home);
+	if (r == 0)
+		moved = cpus != NULL;
 	return r;
 }
 

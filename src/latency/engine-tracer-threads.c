@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/affinity.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/util.h"
@@ -154,16 +155,8 @@ struct user_thread {
 static int open_timer(const struct user_thread *thread)
 {
 	struct latency_options options = thread->engine->options;
-	cpu_set_t *set = CPU_ALLOC(CPUSET_MAX);
-	size_t size = CPU_ALLOC_SIZE(CPUSET_MAX);
-	int r;
+	int r = affinity_set_one(0, thread->cpu);
 
-	if (!set)
-		return -ENOMEM;
-	CPU_ZERO_S(size, set);
-	CPU_SET_S(thread->cpu, size, set);
-	r = sched_setaffinity(0, size, set) < 0 ? -errno : 0;
-	CPU_FREE(set);
 	if (r == 0 && options.policy < 0) {
 		options.policy = SCHED_FIFO;
 		options.priority = USER_PRIORITY;

@@ -9,7 +9,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -301,27 +300,6 @@ static int start_flight(struct latency_engine *engine, struct err *err)
 	return r;
 }
 
-static int move_aside(const struct cpuset *housekeeping, struct err *err)
-{
-	size_t size = CPU_ALLOC_SIZE(CPUSET_MAX);
-	cpu_set_t *set;
-	int r = 0;
-
-	if (cpuset_count(housekeeping) == 0)
-		return 0;
-	set = CPU_ALLOC(CPUSET_MAX);
-	if (!set)
-		return -ENOMEM;
-	CPU_ZERO_S(size, set);
-	cpuset_for_each(housekeeping, cpu)
-		CPU_SET_S((size_t)cpu, size, set);
-	if (sched_setaffinity(0, size, set) < 0)
-		r = err_set(err, -errno, "this process cannot move to the house-keeping CPUs: %s",
-			    strerrordesc_np(errno));
-	CPU_FREE(set);
-	return r;
-}
-
 static int set_up(struct latency_engine *engine, struct latency_run *run, struct err *err)
 {
 	enum latency_workload workload;
@@ -337,8 +315,6 @@ static int set_up(struct latency_engine *engine, struct latency_run *run, struct
 		r = tracer_set_up_instance(engine, err);
 	if (r == 0)
 		r = tracer_set_up_decoder(engine, err);
-	if (r == 0)
-		r = move_aside(&engine->options.housekeeping, err);
 	if (r == 0)
 		r = start_flight(engine, err);
 	if (r == 0)

@@ -27,8 +27,7 @@ struct latency_event {
 
 struct latency_options {
 	enum latency_tool tool;
-	struct cpuset cpus;         /* measured; never empty */
-	struct cpuset housekeeping; /* our other threads; empty: no choice */
+	struct cpuset cpus; /* measured; never empty */
 	uint64_t period_ns, runtime_ns;
 	uint64_t threshold_ns;        /* shortest gap that is noise */
 	struct latency_limits limits; /* stop when reached */

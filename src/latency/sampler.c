@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/affinity.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/str.h"
@@ -22,21 +23,6 @@
 #define END_S         5
 
 /* --- setting up ------------------------------------------------------------------------------ */
-
-static int pin(unsigned cpu)
-{
-	size_t bytes = CPU_ALLOC_SIZE(CPUSET_MAX);
-	cpu_set_t *set = CPU_ALLOC(CPUSET_MAX);
-	int r;
-
-	if (!set)
-		return -ENOMEM;
-	CPU_ZERO_S(bytes, set);
-	CPU_SET_S(cpu, bytes, set);
-	r = sched_setaffinity(0, bytes, set) ? -errno : 0;
-	CPU_FREE(set);
-	return r;
-}
 
 static int join_cgroup(const char *cgroup, int tid, struct err *err)
 {
@@ -83,7 +69,7 @@ static int set_up(struct sampler *t)
 		if (r < 0)
 			return r;
 	}
-	r = pin(t->cpu);
+	r = affinity_set_one(0, t->cpu);
 	if (r < 0)
 		return err_set(&t->why, r, "CPU %u: the thread cannot be put there: %s%s", t->cpu,
 			       strerror(-r),
@@ -256,15 +242,13 @@ static bool join_until(struct samplers *samplers, uint64_t end_ns)
 /* Threads whose CPU is taken by others may end on one that is not. */
 static void unpin_all(struct samplers *samplers)
 {
-	size_t bytes = CPU_ALLOC_SIZE(CPUSET_MAX);
-	cpu_set_t *set = CPU_ALLOC(CPUSET_MAX);
+	struct cpuset ours;
 
-	if (set && sched_getaffinity(0, bytes, set) == 0)
-		for (unsigned i = 0; i < samplers->started; i++)
-			if (samplers->threads[i].tid)
-				sched_setaffinity(samplers->threads[i].tid, bytes, set);
-	if (set)
-		CPU_FREE(set);
+	if (affinity_get(0, &ours) < 0)
+		return;
+	for (unsigned i = 0; i < samplers->started; i++)
+		if (samplers->threads[i].tid)
+			(void)affinity_set(samplers->threads[i].tid, &ours);
 }
 
 bool samplers_stop(struct samplers *samplers)

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/affinity.h"
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -161,6 +162,26 @@ static int add_one(void *arg, size_t i)
 {
 	((unsigned char *)arg)[i]++;
 	return i == 77777 ? -EDOM : 0;
+}
+
+TEST(a_thread_moves_and_comes_back)
+{
+	struct cpuset home, now, none = {0};
+	int first;
+
+	EXPECT_INT(affinity_get(0, &home), 0);
+	first = cpuset_next(&home, 0);
+	EXPECT(first >= 0);
+	EXPECT_INT(parallel_cpus(), cpuset_count(&home));
+	EXPECT_INT(affinity_set_one(0, (unsigned)first), 0);
+	EXPECT_INT(affinity_get(0, &now), 0);
+	EXPECT_INT(cpuset_count(&now), 1);
+	EXPECT(cpuset_has(&now, (unsigned)first));
+	EXPECT_INT(affinity_set(0, &none), -EINVAL);
+	EXPECT_INT(affinity_set_one(0, CPUSET_MAX - 1), -EINVAL);
+	EXPECT_INT(affinity_set(0, &home), 0);
+	EXPECT_INT(affinity_get(0, &now), 0);
+	EXPECT_INT(cpuset_count(&now), cpuset_count(&home));
 }
 
 TEST(parallel_visits_each_once)
