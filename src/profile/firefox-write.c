@@ -208,7 +208,7 @@ static int add_stack(struct writer *w, struct thread *t, uint32_t stack, int64_t
 	return r;
 }
 
-static void put(struct json *json, int64_t value)
+static void put_or_null(struct json *json, int64_t value)
 {
 	if (value == NONE)
 		json_null(json, NULL);
@@ -216,22 +216,29 @@ static void put(struct json *json, int64_t value)
 		json_i64(json, NULL, value);
 }
 
-#define PUT_COLUMN(json, key, rows, expression)           \
+static void put_number(struct json *json, int64_t value)
+{
+	json_i64(json, NULL, value);
+}
+
+#define PUT_COLUMN_WITH(put, json, key, rows, expression) \
 	do {                                              \
 		json_array(json, key);                    \
 		vec_for_each(rows, row)                   \
 			put(json, (int64_t)(expression)); \
 		json_end_array(json);                     \
 	} while (0)
+#define PUT_COLUMN(json, key, rows, expression) \
+	PUT_COLUMN_WITH(put_or_null, json, key, rows, expression)
+/* Where the format's "none" is -1, not null. */
+#define PUT_COLUMN_FROM_MINUS_1(json, key, rows, expression) \
+	PUT_COLUMN_WITH(put_number, json, key, rows, expression)
 
 static void put_frames(struct json *json, struct thread *t)
 {
 	json_object(json, "frameTable");
 	json_u64(json, "length", t->frames.len);
-	json_array(json, "address"); /* here none is -1 */
-	vec_for_each(&t->frames, row)
-		json_i64(json, NULL, row->address);
-	json_end_array(json);
+	PUT_COLUMN_FROM_MINUS_1(json, "address", &t->frames, row->address);
 	PUT_COLUMN(json, "inlineDepth", &t->frames, row->depth);
 	PUT_COLUMN(json, "category", &t->frames, row->kind);
 	PUT_COLUMN(json, "subcategory", &t->frames, 0);
@@ -266,10 +273,7 @@ static void put_funcs(struct json *json, struct thread *t)
 	PUT_COLUMN(json, "name", &t->funcs, row->name);
 	put_flags(json, "isJS", t->funcs.len);
 	put_flags(json, "relevantForJS", t->funcs.len);
-	json_array(json, "resource"); /* here none is -1 */
-	vec_for_each(&t->funcs, row)
-		json_i64(json, NULL, row->resource);
-	json_end_array(json);
+	PUT_COLUMN_FROM_MINUS_1(json, "resource", &t->funcs, row->resource);
 	PUT_COLUMN(json, "fileName", &t->funcs, row->file);
 	PUT_COLUMN(json, "lineNumber", &t->funcs, row->line);
 	PUT_COLUMN(json, "columnNumber", &t->funcs, NONE);
@@ -323,7 +327,7 @@ static int put_stacks(struct writer *w, struct thread *t, const struct group *gr
 		uint32_t sample = w->order.data[group->first + i];
 
 		r = add_stack(w, t, w->profile->samples.data[sample].stack, &stack);
-		put(&w->json, stack);
+		put_or_null(&w->json, stack);
 	}
 	json_end_array(&w->json);
 	return r;

@@ -47,6 +47,7 @@ struct parts {
 
 struct firefox {
 	struct firefox_document document;
+	struct json_slice top;
 	bool tid, ours, seen[VALUES];
 	uint32_t column[VALUES];
 	double cpu_ns; /* of threadCPUDelta; 0: unknown */
@@ -384,14 +385,14 @@ static int add_values(struct firefox *f)
 	return MIN(r, 0);
 }
 
-static int read_document(struct firefox *f, struct json_slice top)
+static int read_document(struct firefox *f)
 {
 	struct json_slice meta = {0}, shared = {0};
 	const struct json_member members[] = {{"meta", &meta}, {"shared", &shared}};
 	struct firefox_document *d = &f->document;
 	int r;
 
-	json_slice_members(top, members, ARRAY_LEN(members));
+	json_slice_members(f->top, members, ARRAY_LEN(members));
 	find_parts(shared, &f->shared);
 	r = read_meta(f, meta);
 	if (r == 0)
@@ -399,46 +400,40 @@ static int read_document(struct firefox *f, struct json_slice top)
 	if (r == 0 && f->shared.strings.at && !f->shared.stack.at)
 		r = firefox_strings(d, f->shared.strings, &f->shared_tables.own_strings);
 	if (r == 0)
-		r = each_process(f, top, 0, find_values);
+		r = each_process(f, f->top, 0, find_values);
 	if (r == 0 && !f->any_thread)
 		r = err_set(d->err, -ENODATA, "there are no threads in it");
 	if (r == 0)
 		r = add_values(f);
 	if (r == 0)
-		r = each_process(f, top, 0, read_thread);
+		r = each_process(f, f->top, 0, read_thread);
 	if (r == 0 && !f->ours && f->last_ms - f->first_ms > 0 && f->last_ms - f->first_ms < 9e12)
 		d->profile->duration_ns = (int64_t)((f->last_ms - f->first_ms) * 1e6);
 	return r;
 }
 
+static int fill(void *arg, struct profile *profile, struct err *err)
+{
+	struct firefox *f = arg;
+	int r;
+
+	f->document.profile = profile;
+	f->document.err = err;
+	r = read_document(f);
+	firefox_tables_fini(&f->shared_tables);
+	firefox_table_fini(&f->document.sources);
+	vec_fini(&f->document.categories);
+	vec_fini(&f->libs);
+	str_fini(&f->document.text);
+	return r;
+}
+
 int firefox_read(const void *data, size_t size, bool tid, struct profile *ret, struct err *err)
 {
-	struct profile profile;
-	struct err words = {0};
-	struct firefox f = {.document = {.profile = &profile, .err = &words},
-			    .tid = tid,
-			    .first_ms = NAN,
-			    .last_ms = NAN};
-	struct json_slice top;
-	int r = json_slice_document(data, size, &top, err);
+	struct firefox f = {.tid = tid, .first_ms = NAN, .last_ms = NAN};
+	int r = json_slice_document(data, size, &f.top, err);
 
-	if (r < 0)
-		return r;
-	r = profile_init(&profile);
-	if (r < 0)
-		return err_set(err, r, "out of memory");
-	r = read_document(&f, top);
-	firefox_tables_fini(&f.shared_tables);
-	firefox_table_fini(&f.document.sources);
-	vec_fini(&f.document.categories);
-	vec_fini(&f.libs);
-	str_fini(&f.document.text);
-	if (r < 0) {
-		profile_fini(&profile);
-		return err_set(err, r, "%s", err_text(&words, r));
-	}
-	*ret = profile;
-	return 0;
+	return r < 0 ? r : profile_make(fill, &f, ret, err);
 }
 
 bool firefox_detect(const void *data, size_t size)

@@ -293,29 +293,30 @@ static int add_value_types(struct folded_reader *r)
 	return code < 0 ? code : profile_add_value_type(r->profile, "after", "count");
 }
 
+static int fill(void *arg, struct profile *profile, struct err *err)
+{
+	struct folded_reader *r = arg;
+	int code;
+
+	r->profile = profile;
+	r->width = find_width(r);
+	code = add_value_types(r);
+	if (code == 0)
+		code = read_lines(r, err);
+	vec_fini(&r->group);
+	return code;
+}
+
 int folded_read(const void *data, size_t size, struct profile *ret, struct folded_info *ret_info,
 		struct err *err)
 {
-	struct profile profile;
-	struct folded_reader r = {.next = data, .profile = &profile};
-	int code = profile_init(&profile);
+	const char *text = size > 0 ? data : "";
+	struct folded_reader reader = {.next = text, .end = text + size};
+	int r = profile_make(fill, &reader, ret, err);
 
-	if (code < 0)
-		return code;
-	r.end = size > 0 ? r.next + size : r.next;
-	r.width = find_width(&r);
-	code = add_value_types(&r);
-	if (code == 0)
-		code = read_lines(&r, err);
-	vec_fini(&r.group);
-	if (code < 0) {
-		profile_fini(&profile);
-		return code;
-	}
-	*ret = profile;
-	if (ret_info)
-		*ret_info = r.info;
-	return 0;
+	if (r == 0 && ret_info)
+		*ret_info = reader.info;
+	return r;
 }
 
 bool folded_detect(const void *data, size_t size)

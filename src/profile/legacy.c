@@ -387,13 +387,13 @@ bool legacy_detect(const void *data, size_t size)
 	return legacy_detect_cpu(data, size) || legacy_detect_text(data, size);
 }
 
-static int read_sections(struct legacy *l, const void *data, size_t size)
+static int read_sections(struct legacy *l, struct scan text)
 {
-	struct scan_lines reader = {.rest = scan_of(size ? data : "", size)}, ahead;
+	struct scan_lines reader = {.rest = text}, ahead;
 	struct scan line;
 	int r = 0;
 
-	if (legacy_detect_cpu(data, size))
+	if (legacy_detect_cpu(text.at, scan_len(text)))
 		return legacy_read_cpu(l, &reader);
 	ahead = reader;
 	if (scan_trimmed_line(&ahead, &line) && scan_starts(line, "--- symbol")) {
@@ -407,16 +407,11 @@ static int read_sections(struct legacy *l, const void *data, size_t size)
 	return r < 0 ? r : legacy_read_text(l, &reader);
 }
 
-int legacy_read(const void *data, size_t size, struct profile *ret, struct err *err)
+static int fill(void *text, struct profile *profile, struct err *err)
 {
-	struct err words = {0};
-	struct profile profile;
-	struct legacy l = {.profile = &profile, .err = &words};
-	int r = profile_init(&profile);
+	struct legacy l = {.profile = profile, .err = err};
+	int r = read_sections(&l, *(const struct scan *)text);
 
-	if (r < 0)
-		return err_set(err, r, "out of memory");
-	r = read_sections(&l, data, size);
 	if (r == 0)
 		r = finish(&l);
 	u64_map_fini(&l.named);
@@ -424,10 +419,12 @@ int legacy_read(const void *data, size_t size, struct profile *ret, struct err *
 	vec_fini(&l.samples);
 	vec_fini(&l.mappings);
 	vec_fini(&l.symbols);
-	if (r < 0) {
-		profile_fini(&profile);
-		return err_set(err, r, "%s", err_text(&words, r));
-	}
-	*ret = profile;
-	return 0;
+	return r;
+}
+
+int legacy_read(const void *data, size_t size, struct profile *ret, struct err *err)
+{
+	struct scan text = scan_of(size ? data : "", size);
+
+	return profile_make(fill, &text, ret, err);
 }

@@ -330,35 +330,38 @@ static int read_samples(struct script *script)
 	return r < 0 ? r : close_sample(script);
 }
 
+static int fill(void *arg, struct profile *profile, struct err *err)
+{
+	struct script *script = arg;
+	int r;
+
+	script->profile = profile;
+	r = find_events(script);
+	if (r == 0 && script->event_count > 0)
+		r = add_value_types(script);
+	if (r == 0 && script->event_count > 0)
+		r = read_samples(script);
+	vec_fini(&script->locations);
+	free(script->name);
+	if (r < 0)
+		return r;
+	if (script->info.samples == 0)
+		return err_set(err, -EBADMSG, "no line is a sample of perf script");
+	if (script->event_count == 0)
+		return err_set(err, -ENOENT, "no sample is of the event '%s'",
+			       script->options->event);
+	return 0;
+}
+
 int perfscript_read(const void *data, size_t size, const struct perfscript_options *options,
 		    struct profile *ret, struct perfscript_info *ret_info, struct err *err)
 {
-	struct profile profile;
-	struct script script = {
-		.text = {size ? data : "", size}, .options = options, .profile = &profile};
-	int r = profile_init(&profile);
+	struct script script = {.text = {size ? data : "", size}, .options = options};
+	int r = profile_make(fill, &script, ret, err);
 
-	if (r < 0)
-		return err_set(err, r, "out of memory");
-	r = find_events(&script);
-	if (r == 0 && script.event_count > 0)
-		r = add_value_types(&script);
-	if (r == 0 && script.event_count > 0)
-		r = read_samples(&script);
-	vec_fini(&script.locations);
-	free(script.name);
-	if (r < 0 || script.event_count == 0)
-		profile_fini(&profile);
-	if (r < 0)
-		return err_set(err, r, "%s", strerrordesc_np(-r));
-	if (script.info.samples == 0)
-		return err_set(err, -EBADMSG, "no line is a sample of perf script");
-	if (script.event_count == 0)
-		return err_set(err, -ENOENT, "no sample is of the event '%s'", options->event);
-	*ret = profile;
-	if (ret_info)
+	if (r == 0 && ret_info)
 		*ret_info = script.info;
-	return 0;
+	return r;
 }
 
 bool perfscript_detect(const void *data, size_t size)

@@ -550,11 +550,10 @@ static int check_zero_functions(struct decoder *d)
 	return r;
 }
 
-static int decode(struct decoder *d)
+static int read_message(struct decoder *d)
 {
-	int r;
+	int r = read_strings(d);
 
-	r = read_strings(d);
 	if (r == 0)
 		r = read_header(d);
 	if (r == 0)
@@ -570,30 +569,33 @@ static int decode(struct decoder *d)
 	return r;
 }
 
+static int fill(void *arg, struct profile *profile, struct err *err)
+{
+	struct decoder *d = arg;
+	int r;
+
+	d->profile = profile;
+	d->err = err;
+	r = read_message(d);
+	vec_fini(&d->strings);
+	u64_map_fini(&d->mappings);
+	u64_map_fini(&d->functions);
+	u64_map_fini(&d->locations);
+	vec_fini(&d->zero_functions);
+	vec_fini(&d->lines);
+	vec_fini(&d->labels);
+	vec_fini(&d->stack);
+	vec_fini(&d->values);
+	return r;
+}
+
 int pprof_decode(const void *data, size_t size, size_t max_bytes, struct profile *ret,
 		 struct err *err)
 {
-	struct decoder d = {.bytes = reader_make(data, size, false), .err = err};
-	struct profile profile;
-	int r = profile_init(&profile);
+	struct decoder d = {
+		.bytes = reader_make(data, size, false),
+		.budget_bytes = max_bytes > SIZE_MAX / 4 ? SIZE_MAX : max_bytes * 4,
+	};
 
-	if (r < 0)
-		return r;
-	d.profile = &profile;
-	d.budget_bytes = max_bytes > SIZE_MAX / 4 ? SIZE_MAX : max_bytes * 4;
-	r = decode(&d);
-	vec_fini(&d.strings);
-	u64_map_fini(&d.mappings);
-	u64_map_fini(&d.functions);
-	u64_map_fini(&d.locations);
-	vec_fini(&d.zero_functions);
-	vec_fini(&d.lines);
-	vec_fini(&d.labels);
-	vec_fini(&d.stack);
-	vec_fini(&d.values);
-	if (r < 0)
-		profile_fini(&profile);
-	else
-		*ret = profile;
-	return r;
+	return profile_make(fill, &d, ret, err);
 }

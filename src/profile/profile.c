@@ -57,6 +57,24 @@ void profile_fini(struct profile *profile)
 	*profile = (struct profile){0};
 }
 
+int profile_make(int (*fill)(void *arg, struct profile *profile, struct err *err), void *arg,
+		 struct profile *ret, struct err *err)
+{
+	struct profile profile;
+	struct err words = {0};
+	int r = profile_init(&profile);
+
+	if (r < 0)
+		return err_set(err, r, "out of memory");
+	r = fill(arg, &profile, &words);
+	if (r < 0) {
+		profile_fini(&profile);
+		return err_set(err, r, "%s", err_text(&words, r));
+	}
+	*ret = profile;
+	return 0;
+}
+
 int profile_add_value_type(struct profile *profile, const char *type, const char *unit)
 {
 	struct profile_value_type value_type = {0};

@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/hash.h"
 #include "base/strtab.h"
 #include "base/vec.h"
@@ -113,6 +114,12 @@ struct profile {
 
 int profile_init(struct profile *profile);
 void profile_fini(struct profile *profile);
+/*
+ * How a decoder makes a profile: fill() gets an empty one, which becomes *ret unless fill() fails;
+ * then *ret stays untouched, and what was said of it, at least the name of the errno, is in err.
+ */
+int profile_make(int (*fill)(void *arg, struct profile *profile, struct err *err), void *arg,
+		 struct profile *ret, struct err *err);
 
 /* What the name of an object says about its code; PROFILE_USER when nothing. */
 enum profile_kind profile_kind_of_object(const char *filename);

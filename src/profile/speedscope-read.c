@@ -365,30 +365,24 @@ static int read_document(struct document *d, struct json_slice top)
 	return r;
 }
 
-int speedscope_read(const void *data, size_t size, struct profile *ret, struct err *err)
+static int fill(void *top, struct profile *profile, struct err *err)
 {
-	struct profile profile;
-	struct err words = {0};
-	struct document d = {.profile = &profile, .err = &words};
-	struct json_slice top;
-	int r = json_slice_document(data, size, &top, err);
+	struct document d = {.profile = profile, .err = err};
+	int r = read_document(&d, *(const struct json_slice *)top);
 
-	if (r < 0)
-		return r;
-	r = profile_init(&profile);
-	if (r < 0)
-		return err_set(err, r, "out of memory");
-	r = read_document(&d, top);
 	vec_fini(&d.parts);
 	vec_fini(&d.locations);
 	vec_fini(&d.open);
 	str_fini(&d.text);
-	if (r < 0) {
-		profile_fini(&profile);
-		return err_set(err, r, "%s", err_text(&words, r));
-	}
-	*ret = profile;
-	return 0;
+	return r;
+}
+
+int speedscope_read(const void *data, size_t size, struct profile *ret, struct err *err)
+{
+	struct json_slice top;
+	int r = json_slice_document(data, size, &top, err);
+
+	return r < 0 ? r : profile_make(fill, &top, ret, err);
 }
 
 bool speedscope_detect(const void *data, size_t size)
