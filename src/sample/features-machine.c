@@ -47,120 +47,120 @@ static int add_fact(struct session *session, const char *key, const struct str *
 	return vec_push(&session->facts, fact);
 }
 
-static void put_string(struct reader *r, struct str *out)
+static void put_string(struct fact_reader *f)
 {
 	size_t len;
-	const char *text = perfdata_feature_string(r, &len);
+	const char *text = perfdata_feature_string(&f->r, &len);
 
 	if (text)
-		str_append(out, text, len);
+		str_append(&f->out, text, len);
 }
 
-/* u32 count, then as many strings: "prefix a, b, c". */
-static void put_list(struct reader *r, const char *prefix, struct str *out)
+/* count parts, each read and put by put(), with first before the first and between before each
+ * other one. */
+static void put_each(struct fact_reader *f, uint64_t count, const char *first, const char *between,
+		     void (*put)(struct fact_reader *f))
 {
-	uint32_t count = reader_u32(r);
-
-	for (uint32_t i = 0; i < count && !r->failed; i++) {
-		str_puts(out, i ? ", " : prefix);
-		put_string(r, out);
+	for (uint64_t i = 0; i < count && !f->r.failed; i++) {
+		str_puts(&f->out, i ? between : first);
+		put(f);
 	}
+}
+
+/* u32 count, then as many parts. */
+static void put_counted(struct fact_reader *f, const char *first, const char *between,
+			void (*put)(struct fact_reader *f))
+{
+	put_each(f, reader_u32(&f->r), first, between, put);
 }
 
 static void cpu_topology(struct fact_reader *f)
 {
 	struct reader *r = &f->r;
-	struct str *out = &f->out;
 	uint32_t cpus = f->session->info.cpus_configured;
 
-	put_list(r, "sockets ", out);
-	put_list(r, "; cores ", out);
+	put_counted(f, "sockets ", ", ", put_string);
+	put_counted(f, "; cores ", ", ", put_string);
 	/* Core and socket of each CPU, which the lists say as well; then, since 5.0, dies. */
 	if (r->failed || cpus == 0 || reader_left(r) / 8 < cpus)
 		return;
 	reader_skip(r, (size_t)cpus * 8);
 	if (reader_left(r) >= 4)
-		put_list(r, "; dies ", out);
+		put_counted(f, "; dies ", ", ", put_string);
+}
+
+static void put_node(struct fact_reader *f)
+{
+	uint32_t node = reader_u32(&f->r);
+	uint64_t total = reader_u64(&f->r);
+
+	reader_skip(&f->r, 8); /* free */
+	str_printf(&f->out, "node %u: %llu MiB, CPUs ", node, (unsigned long long)(total >> 10));
+	put_string(f);
 }
 
 static void numa_topology(struct fact_reader *f)
 {
-	struct reader *r = &f->r;
-	struct str *out = &f->out;
-	uint32_t count = reader_u32(r);
+	put_counted(f, "", "; ", put_node);
+}
 
-	for (uint32_t i = 0; i < count && !r->failed; i++) {
-		uint32_t node = reader_u32(r);
-		uint64_t total = reader_u64(r);
+static void put_pmu(struct fact_reader *f)
+{
+	uint32_t type = reader_u32(&f->r);
 
-		reader_skip(r, 8); /* free */
-		str_printf(out, "%snode %u: %llu MiB, CPUs ", i ? "; " : "", node,
-			   (unsigned long long)(total >> 10));
-		put_string(r, out);
-	}
+	put_string(f);
+	str_printf(&f->out, " %u", type);
 }
 
 static void pmu_mappings(struct fact_reader *f)
 {
-	struct reader *r = &f->r;
-	struct str *out = &f->out;
-	uint32_t count = reader_u32(r);
+	put_counted(f, "", ", ", put_pmu);
+}
 
-	for (uint32_t i = 0; i < count && !r->failed; i++) {
-		uint32_t type = reader_u32(r);
+static void put_group(struct fact_reader *f)
+{
+	static const char anonymous[] = "{anon_group}";
+	size_t name_len = 0;
+	const char *name = perfdata_feature_string(&f->r, &name_len);
+	uint32_t leader = reader_u32(&f->r), members = reader_u32(&f->r);
+	size_t end = MIN(f->session->events.len, (size_t)leader + members);
 
-		str_puts(out, i ? ", " : "");
-		put_string(r, out);
-		str_printf(out, " %u", type);
-	}
+	bool named = name_len > 0 &&
+		     (name_len != sizeof(anonymous) - 1 || memcmp(name, anonymous, name_len) != 0);
+
+	if (named)
+		str_printf(&f->out, "%.*s ", (int)name_len, name);
+	str_putc(&f->out, '{');
+	for (size_t i = leader; i < end; i++)
+		str_printf(&f->out, "%s%s", i > leader ? "," : "", f->session->events.data[i].name);
+	str_putc(&f->out, '}');
 }
 
 static void group_desc(struct fact_reader *f)
 {
+	put_counted(f, "", "; ", put_group);
+}
+
+static void put_cache(struct fact_reader *f)
+{
 	struct reader *r = &f->r;
 	struct str *out = &f->out;
-	uint32_t count = reader_u32(r);
+	uint32_t level = reader_u32(r), line = reader_u32(r);
 
-	for (uint32_t i = 0; i < count && !r->failed; i++) {
-		struct str name = {0};
-		uint32_t leader, members;
-
-		put_string(r, &name);
-		leader = reader_u32(r);
-		members = reader_u32(r);
-		str_puts(out, i ? "; " : "");
-		if (strcmp(str_text(&name), "{anon_group}") != 0 && name.len)
-			str_printf(out, "%s ", str_text(&name));
-		str_putc(out, '{');
-		for (uint32_t m = leader;
-		     m < f->session->events.len && m - leader < members && !r->failed; m++)
-			str_printf(out, "%s%s", m > leader ? "," : "",
-				   f->session->events.data[m].name);
-		str_putc(out, '}');
-		str_fini(&name);
-	}
+	reader_skip(r, 4); /* sets */
+	str_printf(out, "L%u ", level);
+	str_printf(out, "%u-way ", reader_u32(r));
+	put_string(f);
+	str_putc(out, ' ');
+	put_string(f);
+	str_printf(out, " lines of %u, CPUs ", line);
+	put_string(f);
 }
 
 static void caches(struct fact_reader *f)
 {
-	struct reader *r = &f->r;
-	struct str *out = &f->out;
-	uint32_t version = reader_u32(r), count = reader_u32(r);
-
-	if (version != 1)
-		return;
-	for (uint32_t i = 0; i < count && !r->failed; i++) {
-		uint32_t level = reader_u32(r), line = reader_u32(r);
-
-		reader_skip(r, 4); /* sets */
-		str_printf(out, "%sL%u ", i ? "; " : "", level);
-		str_printf(out, "%u-way ", reader_u32(r));
-		put_string(r, out);
-		str_putc(out, ' ');
-		put_string(r, out);
-		str_printf(out, " lines of %u, CPUs ", line);
-		put_string(r, out);
-	}
+	if (reader_u32(&f->r) == 1) /* the version */
+		put_counted(f, "", "; ", put_cache);
 }
 
 static void sample_time(struct fact_reader *f)
@@ -172,28 +172,30 @@ static void sample_time(struct fact_reader *f)
 	str_printf(out, "%.6f to %.6f s", (double)first / 1e9, (double)last / 1e9);
 }
 
-/* The blocks of memory of each node, as counts: their numbers say nothing to a reader. */
-static void mem_topology(struct fact_reader *f)
+/* The blocks of memory of a node, as their count: their numbers say nothing to a reader. */
+static void put_blocks(struct fact_reader *f)
 {
 	struct reader *r = &f->r;
-	struct str *out = &f->out;
-	uint64_t version = reader_u64(r), block = reader_u64(r), count = reader_u64(r);
+	uint64_t node = reader_u64(r), bits, blocks = 0;
+
+	reader_skip(r, 8); /* the same number once more */
+	bits = reader_u64(r);
+	if (bits / 64 > reader_left(r) / 8)
+		r->failed = true;
+	for (uint64_t word = 0; word < (bits + 63) / 64 && !r->failed; word++)
+		blocks += (uint64_t)__builtin_popcountll(reader_u64(r));
+	str_printf(&f->out, "node %llu: %llu", (unsigned long long)node,
+		   (unsigned long long)blocks);
+}
+
+static void mem_topology(struct fact_reader *f)
+{
+	uint64_t version = reader_u64(&f->r), block = reader_u64(&f->r), count = reader_u64(&f->r);
 
 	if (version != 1)
 		return;
-	str_printf(out, "blocks of %llu MiB", (unsigned long long)(block >> 20));
-	for (uint64_t i = 0; i < count && !r->failed; i++) {
-		uint64_t node = reader_u64(r), bits, blocks = 0;
-
-		reader_skip(r, 8); /* the same number once more */
-		bits = reader_u64(r);
-		if (bits / 64 > reader_left(r) / 8)
-			r->failed = true;
-		for (uint64_t word = 0; word < (bits + 63) / 64 && !r->failed; word++)
-			blocks += (uint64_t)__builtin_popcountll(reader_u64(r));
-		str_printf(out, "%snode %llu: %llu", i ? ", " : "; ", (unsigned long long)node,
-			   (unsigned long long)blocks);
-	}
+	str_printf(&f->out, "blocks of %llu MiB", (unsigned long long)(block >> 20));
+	put_each(f, count, "; ", ", ", put_blocks);
 }
 
 static void bpf_programs(struct fact_reader *f)
@@ -252,58 +254,45 @@ static void compression(struct fact_reader *f)
 	str_printf(out, "%s, level %u, %u : 1", type == 1 ? "zstd" : "unknown", level, ratio);
 }
 
-/* Pairs of strings: "name=value, name=value". */
-static void put_caps(struct reader *r, struct str *out)
+static void put_cap(struct fact_reader *f)
 {
-	uint32_t count = reader_u32(r);
-
-	for (uint32_t i = 0; i < count && !r->failed; i++) {
-		str_puts(out, i ? ", " : "");
-		put_string(r, out);
-		str_putc(out, '=');
-		put_string(r, out);
-	}
+	put_string(f);
+	str_putc(&f->out, '=');
+	put_string(f);
 }
 
 static void cpu_pmu_caps(struct fact_reader *f)
 {
-	put_caps(&f->r, &f->out);
+	put_counted(f, "", ", ", put_cap);
+}
+
+/* What a PMU can do stands before its name. */
+static void put_pmu_caps(struct fact_reader *f)
+{
+	struct fact_reader caps = {.session = f->session, .r = f->r};
+
+	cpu_pmu_caps(&caps);
+	f->r = caps.r;
+	put_string(f);
+	str_printf(&f->out, ": %s", str_text(&caps.out));
+	str_fini(&caps.out);
 }
 
 static void pmu_caps(struct fact_reader *f)
 {
-	struct reader *r = &f->r;
-	struct str *out = &f->out;
-	uint32_t count = reader_u32(r);
+	put_counted(f, "", "; ", put_pmu_caps);
+}
 
-	for (uint32_t i = 0; i < count && !r->failed; i++) {
-		struct str caps = {0};
-
-		put_caps(r, &caps);
-		str_puts(out, i ? "; " : "");
-		put_string(r, out);
-		str_printf(out, ": %s", str_text(&caps));
-		str_fini(&caps);
-	}
+static void put_core_type(struct fact_reader *f)
+{
+	put_string(f);
+	str_puts(&f->out, ": CPUs ");
+	put_string(f);
 }
 
 static void hybrid_topology(struct fact_reader *f)
 {
-	struct reader *r = &f->r;
-	struct str *out = &f->out;
-	uint32_t count = reader_u32(r);
-
-	for (uint32_t i = 0; i < count && !r->failed; i++) {
-		str_puts(out, i ? "; " : "");
-		put_string(r, out);
-		str_puts(out, ": CPUs ");
-		put_string(r, out);
-	}
-}
-
-static void cpu_id(struct fact_reader *f)
-{
-	put_string(&f->r, &f->out);
+	put_counted(f, "", "; ", put_core_type);
 }
 
 /* Sections of one number. */
@@ -321,7 +310,7 @@ static const struct {
 	const char *key;
 	void (*read)(struct fact_reader *f);
 } texts[] = {
-	{FEAT_CPUID, "cpu_id", cpu_id},
+	{FEAT_CPUID, "cpu_id", put_string},
 	{FEAT_CPU_TOPOLOGY, "cpu_topology", cpu_topology},
 	{FEAT_NUMA_TOPOLOGY, "numa", numa_topology},
 	{FEAT_PMU_MAPPINGS, "pmus", pmu_mappings},
