@@ -17,74 +17,18 @@
  */
 #include "../include/culprit.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "counters.h"
+#include "regions-internal.h"
 
-#define VALUES_MAX \
-	(EVENTS_MAX + 1) /* [0] is wall time: ns, or ticks where counters.tick_mult says so */
-#define DEPTH_MAX     128
-#define CHUNK_REGIONS 32
-#define CHUNKS_MAX    2048 /* 65536 regions of one thread */
-#define CACHE_SLOTS   64
-#define ENDED_MAX     256 /* ended threads that keep a line of their own */
-
-struct region {
-	char *name;
-	uint32_t hash, depth;
-	uint64_t calls, unbalanced;
-	uint64_t total[VALUES_MAX], self[VALUES_MAX];
-};
-
-struct frame {
-	struct region *region;
-	uint64_t start[VALUES_MAX], inner[VALUES_MAX];
-	bool uncounted; /* the counters could not be read */
-	bool inherited; /* begun in the parent of a forked process: not this one's */
-};
-
-struct thread {
-	struct thread *next, *previous;
-	struct counters counters;
-	unsigned value_count, depth, too_deep;
-	int tid;
-	bool open, ended;
-	uint32_t tick_mult; /* of counters, kept when they are closed */
-	uint16_t tick_shift;
-	uint64_t lost, stray_ends;
-	struct region *chunks[CHUNKS_MAX];
-	unsigned count;
-	uint32_t *index; /* open addressing: region number + 1 */
-	uint32_t index_mask;
-	struct {
-		const char *name;
-		struct region *region;
-	} cache[CACHE_SLOTS];
-	struct frame frames[DEPTH_MAX];
-};
-
-static struct {
-	pthread_mutex_t lock;
-	pthread_once_t once;
-	pthread_key_t key;
-	int active; /* -1: not asked yet */
-	char *path;
-	pid_t pid;
-	struct event_list events;
-	struct thread *threads;
-	unsigned ended;
-	uint64_t lost_threads;
-	uint64_t pair_ns, pair_cycles; /* measured cost of an empty region; 0: not known */
-} process = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT, .active = -1};
+static struct process process = {
+	.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT, .active = -1};
 
 static __thread struct thread *self __attribute__((tls_model("initial-exec")));
 
@@ -94,75 +38,6 @@ static uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
-}
-
-static uint32_t hash_name(const char *name)
-{
-	uint32_t hash = 2166136261u; /* FNV-1a */
-
-	for (; *name; name++)
-		hash = (hash ^ (unsigned char)*name) * 16777619u;
-	return hash;
-}
-
-static struct region *region_at(const struct thread *t, unsigned i)
-{
-	return &t->chunks[i / CHUNK_REGIONS][i % CHUNK_REGIONS];
-}
-
-static int index_grow(struct thread *t)
-{
-	uint32_t mask = t->index_mask ? t->index_mask * 2 + 1 : 63;
-	uint32_t *index = calloc((size_t)mask + 1, sizeof(*index));
-
-	if (!index)
-		return -ENOMEM;
-	for (unsigned i = 0; i < t->count; i++) {
-		uint32_t slot = region_at(t, i)->hash & mask;
-
-		while (index[slot])
-			slot = (slot + 1) & mask;
-		index[slot] = i + 1;
-	}
-	free(t->index);
-	t->index = index;
-	t->index_mask = mask;
-	return 0;
-}
-
-static struct region *region_add(struct thread *t, const char *name, uint32_t hash, uint32_t slot)
-{
-	struct region **chunk = &t->chunks[t->count / CHUNK_REGIONS], *region;
-
-	if (t->count >= CHUNKS_MAX * CHUNK_REGIONS)
-		return NULL;
-	if (!*chunk)
-		*chunk = calloc(CHUNK_REGIONS, sizeof(**chunk));
-	if (!*chunk)
-		return NULL;
-	region = region_at(t, t->count);
-	region->name = strdup(name);
-	if (!region->name)
-		return NULL;
-	region->hash = hash;
-	t->index[slot] = t->count + 1;
-	__atomic_store_n(&t->count, t->count + 1, __ATOMIC_RELEASE);
-	return region;
-}
-
-static struct region *region_find_slow(struct thread *t, const char *name, bool add)
-{
-	uint32_t hash = hash_name(name), slot;
-
-	if ((t->count + 1) * 4 > t->index_mask * 3 && index_grow(t) < 0)
-		return NULL;
-	for (slot = hash & t->index_mask; t->index[slot]; slot = (slot + 1) & t->index_mask) {
-		struct region *region = region_at(t, t->index[slot] - 1);
-
-		if (region->hash == hash && strcmp(region->name, name) == 0)
-			return region;
-	}
-	return add ? region_add(t, name, hash, slot) : NULL;
 }
 
 /* Names are short: a loop costs less than a call. */
@@ -509,13 +384,6 @@ int culprit_active(void)
 	return current() != NULL;
 }
 
-static uint64_t wall_ns(const struct thread *t, uint64_t value)
-{
-	if (t->tick_mult == 0)
-		return value;
-	return (uint64_t)(((unsigned __int128)value * t->tick_mult) >> t->tick_shift);
-}
-
 /* An empty pair, the least of a few batches; leaves no trace in the results. */
 static void measure_cost(struct thread *t)
 {
@@ -540,7 +408,7 @@ static void measure_cost(struct thread *t)
 		}
 		if (!read_values(t, after) || !counted)
 			break;
-		after[0] = wall_ns(t, after[0] - before[0]);
+		after[0] = region_wall_ns(t, after[0] - before[0]);
 		best_ns = after[0] < best_ns ? after[0] : best_ns;
 		if (cycles && after[cycles] - before[cycles] < best_cycles)
 			best_cycles = after[cycles] - before[cycles];
@@ -554,115 +422,9 @@ static void measure_cost(struct thread *t)
 		region_clear(region_at(t, 0));
 }
 
-static void write_name(FILE *file, const char *name)
-{
-	for (; *name; name++) {
-		unsigned char c = (unsigned char)*name;
-
-		if (c < ' ' || c == '\\' || c == 127)
-			fprintf(file, "\\x%02x", c);
-		else
-			fputc(c, file);
-	}
-}
-
-static void write_events(FILE *file)
-{
-	static const char *const states[] = {"counted", "not_supported", "not_counted"};
-	const struct thread *t = self ? self : process.threads;
-
-	fprintf(file, "event\twall\tcounted\tclock\t\n");
-	for (unsigned i = 0; i < process.events.count; i++) {
-		const struct event *event = &process.events.events[i];
-
-		fputs("event\t", file);
-		write_name(file, event->name);
-		fprintf(file, "\t%s\t%s\t", states[event->state],
-			event->state != EVENT_COUNTED ? "-"
-			: t && t->counters.direct     ? "direct"
-						      : "read");
-		write_name(file, event->reason);
-		fputc('\n', file);
-	}
-	fprintf(file, "cost\t%llu\t", (unsigned long long)process.pair_ns);
-	if (process.pair_cycles)
-		fprintf(file, "%llu\n", (unsigned long long)process.pair_cycles);
-	else
-		fputs("-\n", file);
-}
-
-static void write_thread(FILE *file, const struct thread *t)
-{
-	unsigned count = __atomic_load_n(&t->count, __ATOMIC_ACQUIRE);
-
-	fprintf(file, "thread\t%d\t%llu\t%llu\n", t->tid, (unsigned long long)t->lost,
-		(unsigned long long)t->stray_ends);
-	for (unsigned i = 0; i < count; i++) {
-		const struct region *region = region_at(t, i);
-		uint64_t open = region->unbalanced + region->depth;
-
-		if (region->calls == 0 && open == 0)
-			continue;
-		fputs("region\t", file);
-		write_name(file, region->name);
-		fprintf(file, "\t%llu\t%llu", (unsigned long long)region->calls,
-			(unsigned long long)open);
-		for (unsigned v = 0; v < t->value_count; v++)
-			fprintf(file, "\t%llu\t%llu",
-				(unsigned long long)(v ? region->total[v]
-						       : wall_ns(t, region->total[0])),
-				(unsigned long long)(v ? region->self[v]
-						       : wall_ns(t, region->self[0])));
-		fputc('\n', file);
-	}
-}
-
-/* The path with %p as the process's number; a forked child without %p appends it, so as not to
- * overwrite its parent's file. */
-static void result_path(char *out, size_t size)
-{
-	size_t len = 0;
-	bool numbered = false;
-
-	for (const char *from = process.path; *from && len + 24 < size; from++) {
-		if (from[0] == '%' && from[1] == 'p') {
-			len += (size_t)snprintf(out + len, size - len, "%d", (int)getpid());
-			numbered = true;
-			from++;
-		} else {
-			out[len++] = *from;
-		}
-	}
-	out[len] = '\0';
-	if (!numbered && getpid() != process.pid)
-		snprintf(out + len, size - len, ".%d", (int)getpid());
-}
-
 int culprit_write(void)
 {
-	char path[4096];
-	FILE *file;
-	int r = 0;
-
-	if (process.active != 1)
-		return 0;
-	result_path(path, sizeof(path));
-	file = fopen(path, "we");
-	if (!file)
-		return -errno;
-	pthread_mutex_lock(&process.lock);
-	fprintf(file, "culprit-regions\t1\nprocess\t%d\t", (int)getpid());
-	write_name(file, program_invocation_short_name);
-	fprintf(file, "\t%llu\n", (unsigned long long)process.lost_threads);
-	write_events(file);
-	for (const struct thread *t = process.threads; t; t = t->next)
-		write_thread(file, t);
-	fputs("end\n", file);
-	pthread_mutex_unlock(&process.lock);
-	if (fflush(file) != 0)
-		r = -errno;
-	fclose(file);
-	return r;
+	return process.active == 1 ? regions_write_file(&process, self) : 0;
 }
 
 __attribute__((destructor)) static void at_exit(void)
