@@ -2,12 +2,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "events/expr.h"
-
-static bool name_char(char c)
-{
-	return isalnum((unsigned char)c) || (c && strchr("_.:@?", c));
-}
+#include "events/expr-internal.h"
 
 size_t expr_name_length(const char *text)
 {
@@ -16,7 +11,7 @@ size_t expr_name_length(const char *text)
 
 	if (isdigit((unsigned char)*text) || *text == '.')
 		return 0;
-	while (name_char(text[len]) || text[len] == '\\' || (equals && text[len] == '=')) {
+	while (expr_name_char(text[len]) || text[len] == '\\' || (equals && text[len] == '=')) {
 		if (text[len] == '\\' && text[len + 1] == '\\')
 			len++;
 		if (text[len] == '\\' && text[++len] == '\0')
@@ -35,7 +30,7 @@ void expr_put_name(struct str *out, const char *name)
 		suffix |= name[i] == ':';
 		if (name[i] == '/')
 			str_putc(out, '@');
-		else if (!name_char(name[i]) && !(suffix && name[i] == '='))
+		else if (!expr_name_char(name[i]) && !(suffix && name[i] == '='))
 			str_printf(out, "\\%c", name[i]);
 		else if (i == 0 && (isdigit((unsigned char)name[i]) || name[i] == '.'))
 			str_printf(out, "\\%c", name[i]);

@@ -33,6 +33,8 @@ int modifiers_apply(const struct parser *p, size_t pos, const char *letters, boo
 int event_add(const struct parser *p, const struct event *base, const char *name, const char *pmu,
 	      const char *unit);
 void event_fini(struct event *event);
+/* Frees the events from the index len on. */
+void event_list_cut(struct event_list *list, size_t len);
 /* attr.size, scale, group and the rest of an empty event. */
 void event_init(const struct parser *p, enum event_kind kind, struct event *ret);
 

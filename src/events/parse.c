@@ -1,12 +1,12 @@
 /*
- * The grammar: items, groups, modifiers. Names are resolved in resolve.c, terms in terms.c.
+ * The grammar: items and groups. Names are resolved in resolve.c, terms in terms.c, letters of
+ * modifiers in modifiers.c.
  *
  * An event's text ends at a ',' or '}' that stands outside of slashes and quotes. Nothing is added
  * to the list until the whole text is understood: on failure it is cut back to where it was.
  */
 #include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <linux/hw_breakpoint.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,23 +16,6 @@
 #include "base/str.h"
 #include "base/util.h"
 #include "events/parse-internal.h"
-
-const char *event_kind_name(enum event_kind kind)
-{
-	static const char *const names[] = {
-		[EVENT_HARDWARE] = "hardware",
-		[EVENT_CACHE] = "cache",
-		[EVENT_SOFTWARE] = "software",
-		[EVENT_TRACEPOINT] = "tracepoint",
-		[EVENT_BREAKPOINT] = "breakpoint",
-		[EVENT_RAW] = "raw",
-		[EVENT_PMU] = "pmu",
-		[EVENT_VENDOR] = "vendor",
-		[EVENT_TOOL] = "tool",
-	};
-
-	return (unsigned)kind < ARRAY_LEN(names) ? names[kind] : "unknown";
-}
 
 int parse_error(const struct parser *p, size_t pos, const char *fmt, ...)
 {
@@ -44,183 +27,6 @@ int parse_error(const struct parser *p, size_t pos, const char *fmt, ...)
 	va_end(args);
 	return err_set(p->err, -EINVAL, "events '%.200s', character %zu: %s", p->text, pos + 1,
 		       words);
-}
-
-/* --- the list -------------------------------------------------------------------------------- */
-
-void event_init(const struct parser *p, enum event_kind kind, struct event *ret)
-{
-	*ret = (struct event){
-		.kind = kind,
-		.core = kind == EVENT_HARDWARE || kind == EVENT_CACHE || kind == EVENT_RAW,
-		.attr.size = sizeof(struct perf_event_attr),
-		.group = p->group,
-		.origin = p->origin,
-		.scale = 1,
-		.inherit = -1,
-	};
-}
-
-void event_fini(struct event *event)
-{
-	free(event->name);
-	free(event->pmu);
-	free(event->cpus);
-	free(event->unit);
-	free(event->filter);
-	free(event->callgraph);
-}
-
-static int copy(const char *text, char **ret)
-{
-	*ret = text ? strdup(text) : NULL;
-	return text && !*ret ? -ENOMEM : 0;
-}
-
-int event_add(const struct parser *p, const struct event *base, const char *name, const char *pmu,
-	      const char *unit)
-{
-	struct event event = *base;
-	int r;
-
-	if (p->list->events.len >= EVENTS_MAX)
-		return err_set(p->err, -E2BIG, "events: more than %d", EVENTS_MAX);
-	event.leader = p->group < 0 || p->list->events.len == 0 ||
-		       p->list->events.data[p->list->events.len - 1].group != p->group;
-	event.filter = event.callgraph = event.name = event.pmu = event.unit = NULL;
-	event.cpus = NULL;
-	r = copy(name, &event.name);
-	if (r == 0)
-		r = copy(pmu, &event.pmu);
-	if (r == 0)
-		r = copy(unit ? unit : "", &event.unit);
-	if (r == 0)
-		r = copy(base->callgraph, &event.callgraph);
-	if (r == 0 && base->cpus) {
-		event.cpus = malloc(sizeof(*event.cpus));
-		if (event.cpus)
-			*event.cpus = *base->cpus;
-		else
-			r = -ENOMEM;
-	}
-	if (r == 0)
-		r = vec_push(&p->list->events, event);
-	if (r < 0) {
-		event_fini(&event);
-		return err_set(p->err, r, "events: out of memory");
-	}
-	return 0;
-}
-
-static void list_cut(struct event_list *list, size_t len)
-{
-	while (list->events.len > len)
-		event_fini(&list->events.data[--list->events.len]);
-}
-
-void event_list_fini(struct event_list *list)
-{
-	list_cut(list, 0);
-	vec_fini(&list->events);
-}
-
-/* --- modifiers ------------------------------------------------------------------------------- */
-
-#define MODIFIER_LETTERS "ukhIGHpPSDWeb"
-
-bool modifiers_are(const char *text, size_t len)
-{
-	return len > 0 && strspn(text, MODIFIER_LETTERS) >= len;
-}
-
-/* Levels: the first letter of u k h excludes all, then each lets its own in again. */
-static void apply_level(struct perf_event_attr *attr, char letter)
-{
-	if (!attr->exclude_user && !attr->exclude_kernel && !attr->exclude_hv)
-		attr->exclude_user = attr->exclude_kernel = attr->exclude_hv = 1;
-	if (letter == 'u')
-		attr->exclude_user = 0;
-	else if (letter == 'k')
-		attr->exclude_kernel = 0;
-	else
-		attr->exclude_hv = 0;
-}
-
-static int apply_letter(const struct parser *p, size_t pos, char letter, bool group, bool *guests,
-			struct event *event)
-{
-	struct perf_event_attr *attr = &event->attr;
-
-	switch (letter) {
-	case 'u':
-	case 'k':
-	case 'h':
-		apply_level(attr, letter);
-		event->levels_given = true;
-		return 0;
-	case 'G':
-	case 'H':
-		if (!*guests)
-			attr->exclude_guest = attr->exclude_host = 1;
-		*guests = true;
-		if (letter == 'G')
-			attr->exclude_guest = 0;
-		else
-			attr->exclude_host = 0;
-		return 0;
-	case 'I':
-		attr->exclude_idle = 1;
-		return 0;
-	case 'p':
-		if (attr->precise_ip == 3)
-			return parse_error(p, pos, "more than three p: precision ends at ppp");
-		attr->precise_ip++;
-		return 0;
-	case 'P':
-		attr->precise_ip = 3;
-		event->max_precise = true;
-		return 0;
-	case 'S':
-		event->sample_read = true;
-		return 0;
-	case 'D':
-		attr->pinned = event->leader;
-		return 0;
-	case 'e':
-		attr->exclusive = event->leader;
-		return 0;
-	case 'W':
-		if (!group)
-			return parse_error(p, pos, "W belongs behind a group: {a,b}:W");
-		event->weak = event->leader;
-		return 0;
-	case 'b':
-		event->bpf = true;
-		return 0;
-	default:
-		return parse_error(
-			p, pos,
-			"'%c' is no modifier; expected letters of u k h G H I p P S D W e b",
-			letter);
-	}
-}
-
-int modifiers_apply(const struct parser *p, size_t pos, const char *letters, bool group,
-		    struct event *event)
-{
-	/* A bit that only a letter G or H can have set tells that one was there before. */
-	bool guests = event->attr.exclude_host;
-
-	if (!group && event->core)
-		event->attr.exclude_guest = 1;
-	for (const char *at = letters; *at; at++) {
-		int r = apply_letter(p, pos == SIZE_MAX ? 0 : pos + (size_t)(at - letters), *at,
-				     group, &guests, event);
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
 }
 
 /* --- one event ------------------------------------------------------------------------------- */
@@ -534,70 +340,10 @@ int events_parse(const char *text, struct event_env *env, struct event_list *lis
 	int groups = list->groups, r = parse_items(&p);
 
 	if (r < 0) {
-		list_cut(list, len);
+		event_list_cut(list, len);
 		list->groups = groups;
 		return r == -ENOMEM ? err_set(err, r, "events: out of memory") : r;
 	}
 	list->origins = p.origin;
 	return 0;
-}
-
-/* --- filters and descriptions ---------------------------------------------------------------- */
-
-int event_list_add_filter(struct event_list *list, const char *filter, struct err *err)
-{
-	unsigned origin = list->events.len ? list->events.data[list->events.len - 1].origin : 0;
-	bool any = false;
-
-	for (size_t i = list->events.len; i-- > 0 && list->events.data[i].origin == origin;) {
-		struct event *event = &list->events.data[i];
-		struct str joined = {0};
-		char *text;
-
-		if (event->kind != EVENT_TRACEPOINT)
-			continue;
-		any = true;
-		if (event->filter)
-			str_printf(&joined, "(%s) && (%s)", event->filter, filter);
-		else
-			str_puts(&joined, filter);
-		if (str_take(&joined, &text) < 0)
-			return err_set(err, -ENOMEM, "events: out of memory");
-		free(event->filter);
-		event->filter = text;
-	}
-	if (!any)
-		return err_set(
-			err, -EINVAL,
-			"a filter needs a tracepoint before it: -e sched:sched_switch --filter "
-			"'prev_pid == 1'");
-	return 0;
-}
-
-void event_describe_attr(const struct perf_event_attr *attr, struct str *out)
-{
-	str_printf(out, "type=%u config=0x%" PRIx64, attr->type, (uint64_t)attr->config);
-	if (attr->type == PERF_TYPE_BREAKPOINT) {
-		str_printf(out, " bp_addr=0x%" PRIx64 " bp_len=%" PRIu64 " bp_type=%u",
-			   (uint64_t)attr->bp_addr, (uint64_t)attr->bp_len, attr->bp_type);
-	} else {
-		if (attr->config1)
-			str_printf(out, " config1=0x%" PRIx64, (uint64_t)attr->config1);
-		if (attr->config2)
-			str_printf(out, " config2=0x%" PRIx64, (uint64_t)attr->config2);
-	}
-	if (attr->freq)
-		str_printf(out, " freq=%" PRIu64, (uint64_t)attr->sample_freq);
-	else if (attr->sample_period)
-		str_printf(out, " period=%" PRIu64, (uint64_t)attr->sample_period);
-	str_puts(out, attr->exclude_user ? " exclude_user" : "");
-	str_puts(out, attr->exclude_kernel ? " exclude_kernel" : "");
-	str_puts(out, attr->exclude_hv ? " exclude_hv" : "");
-	str_puts(out, attr->exclude_idle ? " exclude_idle" : "");
-	str_puts(out, attr->exclude_host ? " exclude_host" : "");
-	str_puts(out, attr->exclude_guest ? " exclude_guest" : "");
-	str_puts(out, attr->pinned ? " pinned" : "");
-	str_puts(out, attr->exclusive ? " exclusive" : "");
-	if (attr->precise_ip)
-		str_printf(out, " precise_ip=%u", attr->precise_ip);
 }
