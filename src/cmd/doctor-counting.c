@@ -82,8 +82,8 @@ static void check_width(struct doctor *doctor, const struct selftest *test)
 	struct doctor_check *check;
 
 	if (test->pmc_width == 0) {
-		check = doctor_add(doctor, "counter_width", DOCTOR_UNKNOWN, "%s", "");
-		doctor_why(check, "the kernel tells it only where user space may read counters");
+		doctor_unknown(doctor, "counter_width",
+			       "the kernel tells it only where user space may read counters");
 		return;
 	}
 	check = doctor_add(doctor, "counter_width", DOCTOR_OK, "%u bits", test->pmc_width);
@@ -99,7 +99,7 @@ static void check_free(struct doctor *doctor)
 
 	counters_probe(&counter_kernel, NULL, !host_can_perfmon(&doctor->rights), &here);
 	if (here.status < 0) {
-		check = doctor_add(doctor, "counters_free", DOCTOR_UNKNOWN, "%s", "");
+		check = doctor_unknown(doctor, "counters_free", "");
 		doctor_why(check, "the trial could not be made: %s", strerrordesc_np(-here.status));
 		return;
 	}
@@ -168,8 +168,7 @@ static void check_rdpmc(struct doctor *doctor, const struct selftest *test)
 				      "echo 1 | sudo tee /sys/bus/event_source/devices/cpu/rdpmc");
 		return;
 	}
-	check = doctor_add(doctor, "rdpmc", DOCTOR_UNKNOWN, "%s", "");
-	doctor_why(check, "there is no counter to read");
+	doctor_unknown(doctor, "rdpmc", "there is no counter to read");
 }
 
 static void check_watchdog(struct doctor *doctor, bool pmu)
@@ -197,8 +196,7 @@ static void check_hypervisor(struct doctor *doctor, bool pmu)
 	struct doctor_check *check;
 
 	if (!doctor->hypervisor.known) {
-		check = doctor_add(doctor, "hypervisor", DOCTOR_UNKNOWN, "%s", "");
-		doctor_why(check, "%s", doctor->hypervisor.why);
+		doctor_unknown(doctor, "hypervisor", doctor->hypervisor.why);
 		return;
 	}
 	if (strcmp(doctor->hypervisor.value, "none") == 0) {

@@ -1,51 +1,10 @@
-/* What decides about latency and noise here: the kernel, the isolation of CPUs, timers, power, the
- * hypervisor. */
-#include <ctype.h>
-#include <dirent.h>
-#include <errno.h>
+/* What decides about latency and noise here: the kernel, timers, power, the hypervisor. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
 #include "cmd/doctor.h"
 #include "latency/journal.h"
-
-#define FILE_BYTES   (1 << 20)
-#define NAMES_SHOWN  6
-#define THREADS_SEEN 65536
-
-static struct doctor_check *unknown(struct doctor *doctor, const char *name, const char *why)
-{
-	struct doctor_check *check = doctor_add(doctor, name, DOCTOR_UNKNOWN, "%s", "");
-
-	doctor_why(check, "%s", why);
-	return check;
-}
-
-/* "" when the file cannot be read; the caller frees. */
-static char *read_file(const struct doctor *doctor, const char *path)
-{
-	char *data;
-	size_t size;
-
-	return host_read(&doctor->host, path, FILE_BYTES, &data, &size, NULL) == 0 ? data
-										   : strdup("");
-}
-
-/* The value of a kernel command line word "key=value"; false when the word is not there. */
-static bool boot_word(const char *line, const char *key, char *value, size_t bytes)
-{
-	size_t len = strlen(key);
-
-	for (const char *at = line; (at = strstr(at, key)) != NULL; at += len) {
-		if ((at > line && !isspace((unsigned char)at[-1])) || at[len] != '=')
-			continue;
-		snprintf(value, bytes, "%.*s", (int)strcspn(at + len + 1, " \n"), at + len + 1);
-		return true;
-	}
-	return false;
-}
 
 static void check_tracers(struct doctor *doctor)
 {
@@ -55,14 +14,15 @@ static void check_tracers(struct doctor *doctor)
 	struct err err = {0};
 
 	if (host_tracefs(&doctor->host, mount, sizeof(mount), &err) < 0) {
-		check = unknown(doctor, "kernel tracers", err_text(&err, -ENOENT));
+		check = doctor_unknown(doctor, "kernel tracers", err_text(&err, -ENOENT));
 		doctor_remedy(check, "sudo mount -t tracefs tracefs /sys/kernel/tracing");
 		return;
 	}
 	snprintf(path, sizeof(path), "%s/available_tracers", mount);
-	CLEANUP_FREE char *tracers = read_file(doctor, path);
+	CLEANUP_FREE char *tracers = doctor_read_file(doctor, path);
 	if (!tracers || !*tracers) {
-		unknown(doctor, "kernel tracers",
+		doctor_unknown(
+			doctor, "kernel tracers",
 			"available_tracers cannot be read: it takes root, and lockdown hides it");
 		return;
 	}
@@ -111,7 +71,7 @@ static void check_bpf(struct doctor *doctor)
 static void check_preemption(struct doctor *doctor)
 {
 	struct host_number realtime = host_number(&doctor->host, "/sys/kernel/realtime");
-	CLEANUP_FREE char *version = read_file(doctor, "/proc/version");
+	CLEANUP_FREE char *version = doctor_read_file(doctor, "/proc/version");
 	bool rt = (realtime.known && realtime.value == 1) ||
 		  (version && strstr(version, "PREEMPT_RT"));
 	const char *model = rt                                              ? "PREEMPT_RT"
@@ -130,178 +90,6 @@ static void check_preemption(struct doctor *doctor)
 			"for bounded latencies a PREEMPT_RT kernel (Debian: linux-image-rt-amd64)");
 }
 
-/* The CPUs of a sysfs list; empty when the file is missing or empty. */
-static bool read_cpus(const struct doctor *doctor, const char *path, struct cpuset *ret)
-{
-	struct host_text text = host_line(&doctor->host, path);
-
-	memset(ret, 0, sizeof(*ret));
-	return text.known && (!*text.value || strcmp(text.value, "(null)") == 0 ||
-			      cpuset_parse(text.value, ret, NULL) == 0);
-}
-
-static void check_isolation(struct doctor *doctor, struct cpuset *ret_isolated)
-{
-	static const struct {
-		const char *key, *why;
-	} words[] = {
-		{"nohz_full", "the tick stops there while one thread runs"},
-		{"rcu_nocbs", "RCU callbacks run elsewhere"},
-		{"irqaffinity", "interrupts go there by default"},
-	};
-	CLEANUP_FREE char *line = read_file(doctor, "/proc/cmdline");
-	struct str cpus = {0};
-	struct doctor_check *check;
-
-	if (!read_cpus(doctor, "/sys/devices/system/cpu/isolated", ret_isolated)) {
-		unknown(doctor, "isolcpus", "/sys/devices/system/cpu/isolated cannot be read");
-	} else if (!cpuset_count(ret_isolated)) {
-		check = doctor_add(doctor, "isolcpus", DOCTOR_OK, "none");
-		doctor_why(check, "no CPU is kept free: latencies are those of a shared machine");
-	} else {
-		cpuset_format(ret_isolated, &cpus);
-		check = doctor_add(doctor, "isolcpus", DOCTOR_OK, "%s", str_text(&cpus));
-		doctor_why(check, "the scheduler places nothing there by itself");
-	}
-	for (size_t i = 0; line && i < ARRAY_LEN(words); i++) {
-		char value[128];
-
-		if (boot_word(line, words[i].key, value, sizeof(value))) {
-			check = doctor_add(doctor, words[i].key, DOCTOR_OK, "%s", value);
-			doctor_why(check, "%s", words[i].why);
-			continue;
-		}
-		bool wanted = cpuset_count(ret_isolated) > 0;
-		check = doctor_add(doctor, words[i].key, wanted ? DOCTOR_WARN : DOCTOR_OK,
-				   "not set");
-		if (!wanted) {
-			doctor_why(check, "only of use for isolated CPUs: %s", words[i].why);
-		} else {
-			doctor_why(check, "CPUs are isolated, but not from this: %s", words[i].why);
-			doctor_remedy(check,
-				      strcmp(words[i].key, "irqaffinity") == 0
-					      ? "boot with irqaffinity=HOUSEKEEPING-CPUS"
-					      : "boot with %s=%s",
-				      words[i].key, str_text(&cpus));
-		}
-	}
-	str_fini(&cpus);
-}
-
-/* Appends to a short list of names, then only counts. */
-static void note_name(struct str *names, unsigned *count, const char *name)
-{
-	if (++*count <= NAMES_SHOWN)
-		str_printf(names, "%s%s", *count > 1 ? ", " : "", name);
-}
-
-static bool sets_meet(const struct cpuset *a, const struct cpuset *b)
-{
-	for (int cpu = cpuset_next(a, 0); cpu >= 0; cpu = cpuset_next(a, (unsigned)cpu + 1)) {
-		if (cpuset_has(b, (unsigned)cpu))
-			return true;
-	}
-	return false;
-}
-
-static void check_isolated_irqs(struct doctor *doctor, const struct cpuset *isolated)
-{
-	char path[HOST_TEXT_BYTES];
-	struct str names = {0};
-	unsigned count = 0;
-	DIR *dir = host_path(&doctor->host, path, sizeof(path), "/proc/irq") == 0 ? opendir(path)
-										  : NULL;
-
-	if (!dir) {
-		unknown(doctor, "IRQs on isolated CPUs", "/proc/irq cannot be read");
-		return;
-	}
-	for (struct dirent *entry; (entry = readdir(dir));) {
-		struct cpuset effective;
-
-		if (!isdigit((unsigned char)entry->d_name[0]))
-			continue;
-		snprintf(path, sizeof(path), "/proc/irq/%.32s/effective_affinity_list",
-			 entry->d_name);
-		if (read_cpus(doctor, path, &effective) && sets_meet(&effective, isolated))
-			note_name(&names, &count, entry->d_name);
-	}
-	closedir(dir);
-	struct doctor_check *check = doctor_add(
-		doctor, "IRQs on isolated CPUs", count ? DOCTOR_WARN : DOCTOR_OK, "%u%s%s%s", count,
-		count ? ": " : "", str_text(&names), count > NAMES_SHOWN ? " ..." : "");
-	if (count) {
-		doctor_why(check, "each of them interrupts what was isolated");
-		doctor_remedy(check,
-			      "for i in %s; do echo HOUSEKEEPING-CPUS "
-			      ">/proc/irq/$i/smp_affinity_list; done (managed "
-			      "ones need isolcpus=managed_irq)",
-			      count == 1 ? str_text(&names) : "...");
-	}
-	str_fini(&names);
-}
-
-/* Last CPU, comm and flags of /proc/PID/stat; false when it ended meanwhile. */
-static bool read_task(const struct doctor *doctor, const char *pid, char *comm, unsigned *ret_cpu,
-		      bool *ret_kernel)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%.16s/stat", pid);
-	CLEANUP_FREE char *stat = read_file(doctor, path);
-	char *open = stat ? strchr(stat, '(') : NULL, *close = stat ? strrchr(stat, ')') : NULL,
-	     *save;
-	unsigned field = 3;
-
-	if (!open || !close || close < open)
-		return false;
-	snprintf(comm, 64, "%.*s", (int)(close - open - 1), open + 1);
-	for (char *word = strtok_r(close + 1, " ", &save); word;
-	     word = strtok_r(NULL, " ", &save), field++) {
-		if (field == 9)
-			*ret_kernel = strtoul(word, NULL, 10) & 0x00200000; /* PF_KTHREAD */
-		if (field == 39) {
-			*ret_cpu = (unsigned)strtoul(word, NULL, 10);
-			return true;
-		}
-	}
-	return false;
-}
-
-static void check_isolated_threads(struct doctor *doctor, const struct cpuset *isolated)
-{
-	char path[HOST_TEXT_BYTES];
-	struct str names = {0};
-	unsigned count = 0, seen = 0;
-	DIR *dir =
-		host_path(&doctor->host, path, sizeof(path), "/proc") == 0 ? opendir(path) : NULL;
-
-	if (!dir) {
-		unknown(doctor, "threads on isolated CPUs", "/proc cannot be read");
-		return;
-	}
-	for (struct dirent *entry; (entry = readdir(dir)) && seen < THREADS_SEEN;) {
-		char comm[64];
-		unsigned cpu;
-		bool kernel = false;
-
-		if (!isdigit((unsigned char)entry->d_name[0]))
-			continue;
-		seen++;
-		/* the kernel's own threads of each CPU belong there */
-		if (read_task(doctor, entry->d_name, comm, &cpu, &kernel) && !kernel &&
-		    cpuset_has(isolated, cpu))
-			note_name(&names, &count, comm);
-	}
-	closedir(dir);
-	struct doctor_check *check =
-		doctor_add(doctor, "threads on isolated CPUs", DOCTOR_OK, "%u%s%s%s", count,
-			   count ? ": " : "", str_text(&names), count > NAMES_SHOWN ? " ..." : "");
-	doctor_why(check, "processes that ran there last: they should be those that the CPUs were "
-			  "isolated for");
-	str_fini(&names);
-}
-
 static void check_throttling(struct doctor *doctor)
 {
 	struct host_number runtime =
@@ -311,7 +99,7 @@ static void check_throttling(struct doctor *doctor)
 	struct doctor_check *check;
 
 	if (!runtime.known || !period.known) {
-		unknown(doctor, "RT throttling", runtime.known ? period.why : runtime.why);
+		doctor_unknown(doctor, "RT throttling", runtime.known ? period.why : runtime.why);
 		return;
 	}
 	if (runtime.value < 0 || runtime.value >= period.value) {
@@ -337,7 +125,7 @@ static void check_watchdog(struct doctor *doctor)
 	struct doctor_check *check;
 
 	if (!on.known) {
-		unknown(doctor, "NMI watchdog", on.why);
+		doctor_unknown(doctor, "NMI watchdog", on.why);
 		return;
 	}
 	check = doctor_add(doctor, "NMI watchdog", on.value ? DOCTOR_WARN : DOCTOR_OK, "%s",
@@ -417,7 +205,7 @@ static void check_smt(struct doctor *doctor)
 	struct doctor_check *check;
 
 	if (!active.known) {
-		unknown(doctor, "SMT", active.why);
+		doctor_unknown(doctor, "SMT", active.why);
 		return;
 	}
 	check = doctor_add(doctor, "SMT", active.value ? DOCTOR_WARN : DOCTOR_OK, "%s",
@@ -437,7 +225,7 @@ static void check_clocksource(struct doctor *doctor)
 	struct doctor_check *check;
 
 	if (!source.known) {
-		unknown(doctor, "clocksource", source.why);
+		doctor_unknown(doctor, "clocksource", source.why);
 		return;
 	}
 	bool quick = strcmp(source.value, "tsc") == 0 ||
@@ -460,7 +248,7 @@ static void check_huge_pages(struct doctor *doctor)
 	struct doctor_check *check;
 
 	if (!mode.known) {
-		unknown(doctor, "transparent huge pages", mode.why);
+		doctor_unknown(doctor, "transparent huge pages", mode.why);
 		return;
 	}
 	bool always = strstr(mode.value, "[always]");
@@ -496,13 +284,13 @@ static void check_host(struct doctor *doctor)
 	struct doctor_check *check;
 
 	if (virtual) {
-		CLEANUP_FREE char *stat = read_file(doctor, "/proc/stat");
+		CLEANUP_FREE char *stat = doctor_read_file(doctor, "/proc/stat");
 		long long steal = stat ? stat_field(stat, 8) : -1, all = 0;
 
 		for (unsigned i = 1; stat && i <= 8; i++)
 			all += MAX(stat_field(stat, i), 0);
 		if (steal < 0 || !all) {
-			unknown(doctor, "steal", "/proc/stat does not tell it");
+			doctor_unknown(doctor, "steal", "/proc/stat does not tell it");
 		} else {
 			check = doctor_add(
 				doctor, "steal", steal * 1000 > all ? DOCTOR_WARN : DOCTOR_OK,
@@ -522,10 +310,10 @@ static void check_host(struct doctor *doctor)
 				 "/sys/bus/event_source/devices/msr/events/smi") == 0 &&
 		       access(path, R_OK) == 0;
 	if (!counted) {
-		check = unknown(doctor, "SMI counter",
-				virtual ? "a virtual machine does not see the host's system "
-					  "management interrupts"
-					: "this CPU or kernel has no msr/smi/ event");
+		check = doctor_unknown(doctor, "SMI counter",
+				       virtual ? "a virtual machine does not see the host's system "
+						 "management interrupts"
+					       : "this CPU or kernel has no msr/smi/ event");
 		return;
 	}
 	check = doctor_add(doctor, "SMI counter", DOCTOR_OK, "msr/smi/");
@@ -543,7 +331,7 @@ static void check_leftovers(struct doctor *doctor)
 	struct doctor_check *check;
 
 	if (r < 0) {
-		unknown(doctor, "leftovers", err_text(&err, r));
+		doctor_unknown(doctor, "leftovers", err_text(&err, r));
 	} else if (count == 0) {
 		check = doctor_add(doctor, "leftovers", DOCTOR_OK, "none");
 		doctor_why(check,
@@ -562,16 +350,10 @@ static void check_leftovers(struct doctor *doctor)
 
 void doctor_latency(struct doctor *doctor)
 {
-	struct cpuset isolated;
-
 	check_tracers(doctor);
 	check_bpf(doctor);
 	check_preemption(doctor);
-	check_isolation(doctor, &isolated);
-	if (cpuset_count(&isolated)) {
-		check_isolated_irqs(doctor, &isolated);
-		check_isolated_threads(doctor, &isolated);
-	}
+	doctor_isolation(doctor);
 	check_throttling(doctor);
 	check_watchdog(doctor);
 	check_power(doctor);

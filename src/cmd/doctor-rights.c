@@ -9,14 +9,6 @@
 #include "cmd/doctor.h"
 #include "count/ops.h"
 
-static struct doctor_check *unknown(struct doctor *doctor, const char *name, const char *why)
-{
-	struct doctor_check *check = doctor_add(doctor, name, DOCTOR_UNKNOWN, "%s", "");
-
-	doctor_why(check, "%s", why);
-	return check;
-}
-
 /* The system call itself, with the event that every kernel has. */
 static void check_syscall(struct doctor *doctor)
 {
@@ -65,7 +57,7 @@ static void check_paranoid(struct doctor *doctor)
 	enum doctor_state state = DOCTOR_OK;
 
 	if (!level.known) {
-		unknown(doctor, "perf_event_paranoid", level.why);
+		doctor_unknown(doctor, "perf_event_paranoid", level.why);
 		return;
 	}
 	if (free_of_it)
@@ -100,7 +92,7 @@ static void check_capabilities(struct doctor *doctor)
 	struct doctor_check *check;
 
 	if (!doctor->rights.known) {
-		unknown(doctor, "capabilities", doctor->rights.why);
+		doctor_unknown(doctor, "capabilities", doctor->rights.why);
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
@@ -126,7 +118,7 @@ static void check_seccomp(struct doctor *doctor)
 	struct doctor_check *check;
 
 	if (mode < 0 || mode >= (int)ARRAY_LEN(modes)) {
-		unknown(doctor, "seccomp", "/proc/self/status does not tell");
+		doctor_unknown(doctor, "seccomp", "/proc/self/status does not tell");
 		return;
 	}
 	check = doctor_add(doctor, "seccomp", DOCTOR_OK, "%s", modes[mode]);
@@ -159,7 +151,7 @@ static void check_container(struct doctor *doctor)
 	struct doctor_check *check;
 
 	if (!doctor->container.known) {
-		unknown(doctor, "container", doctor->container.why);
+		doctor_unknown(doctor, "container", doctor->container.why);
 		return;
 	}
 	if (strcmp(doctor->container.value, "none") == 0) {
@@ -185,7 +177,7 @@ static void check_kptr(struct doctor *doctor)
 	bool hidden;
 
 	if (!level.known) {
-		unknown(doctor, "kptr_restrict", level.why);
+		doctor_unknown(doctor, "kptr_restrict", level.why);
 		return;
 	}
 	hidden = level.value >= 2 ||
@@ -223,7 +215,7 @@ static void check_mlock(struct doctor *doctor)
 	struct doctor_check *check;
 
 	if (!kb.known) {
-		unknown(doctor, "perf_event_mlock_kb", kb.why);
+		doctor_unknown(doctor, "perf_event_mlock_kb", kb.why);
 		return;
 	}
 	check = doctor_add(doctor, "perf_event_mlock_kb",
@@ -246,7 +238,7 @@ static void check_files(struct doctor *doctor)
 	unsigned long long soft, need;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0) {
-		unknown(doctor, "open_files", "getrlimit() failed");
+		doctor_unknown(doctor, "open_files", "getrlimit() failed");
 		return;
 	}
 	if (host_topology_read(&doctor->host, &topology, NULL) < 0)
@@ -275,7 +267,7 @@ static void check_rate(struct doctor *doctor)
 	struct doctor_check *check;
 
 	if (!rate.known) {
-		unknown(doctor, "max_sample_rate", rate.why);
+		doctor_unknown(doctor, "max_sample_rate", rate.why);
 		return;
 	}
 	check = doctor_add(doctor, "max_sample_rate",

@@ -15,6 +15,8 @@
 #include "latency/journal.h"
 #include "view/table.h"
 
+#define FILE_BYTES (1 << 20)
+
 static const struct {
 	const char *name;
 	void (*run)(struct doctor *doctor);
@@ -80,6 +82,23 @@ void doctor_remedy(struct doctor_check *check, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(check->remedy, sizeof(check->remedy), fmt, args);
 	va_end(args);
+}
+
+struct doctor_check *doctor_unknown(struct doctor *doctor, const char *name, const char *why)
+{
+	struct doctor_check *check = doctor_add(doctor, name, DOCTOR_UNKNOWN, "%s", "");
+
+	doctor_why(check, "%s", why);
+	return check;
+}
+
+char *doctor_read_file(const struct doctor *doctor, const char *path)
+{
+	char *data;
+	size_t size;
+
+	return host_read(&doctor->host, path, FILE_BYTES, &data, &size, NULL) == 0 ? data
+										   : strdup("");
 }
 
 static const char *const state_names[] = {

@@ -39,11 +39,17 @@ void doctor_why(struct doctor_check *check, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void doctor_remedy(struct doctor_check *check, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* The row of what could not be found out. */
+struct doctor_check *doctor_unknown(struct doctor *doctor, const char *name, const char *why);
+/* A file of the machine, at most 1 MiB; "" when it cannot be read, NULL without memory. The caller
+ * frees. */
+char *doctor_read_file(const struct doctor *doctor, const char *path);
 
 void doctor_counting(struct doctor *doctor);
 void doctor_rights(struct doctor *doctor);
 void doctor_limits(struct doctor *doctor);
 void doctor_latency(struct doctor *doctor);
+void doctor_isolation(struct doctor *doctor); /* a part of latency */
 
 /* --- the self-test of the counters, doctor-selftest.c ---------------------------------------- */
 
