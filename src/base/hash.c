@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,26 +25,55 @@ uint64_t hash_bytes(const void *data, size_t len)
 /* A free slot's number is HASH_NONE, all bits of which are set: so are those of new slots. */
 static_assert(HASH_NONE == UINT32_MAX, "a table is made free by setting all bits");
 
+/* What the two kinds of tables differ in, when they grow. */
+struct layout {
+	size_t slot_bytes, number_at;       /* the number is a u32 */
+	uint32_t (*home)(const void *slot); /* where it belongs; the mask makes it a position */
+};
+
 /* Three quarters are used, or there is none yet. */
 static bool is_full(const void *slots, uint32_t mask, uint32_t used)
 {
 	return !slots || used + 1 > (mask + 1) / 4 * 3;
 }
 
-/* A free table of twice the slots, and its mask. 0 or -ENOMEM. */
-static int slots_double(const void *slots, size_t slot_size, uint32_t *mask, void **ret)
+static bool is_free(const struct layout *layout, const char *slot)
 {
-	uint32_t want = slots ? (*mask + 1) * 2 : SLOTS_MIN;
-	void *grown;
+	uint32_t number;
+
+	memcpy(&number, slot + layout->number_at, sizeof(number));
+	return number == HASH_NONE;
+}
+
+/* Twice the slots. 0 or -ENOMEM. Inlined, so that a layout costs nothing. */
+static inline __attribute__((always_inline)) int grow(const struct layout *layout, void **slots,
+						      uint32_t *mask)
+{
+	const char *old = *slots;
+	size_t bytes = layout->slot_bytes;
+	uint32_t want = old ? (*mask + 1) * 2 : SLOTS_MIN;
+	char *grown;
 
 	if (want > SLOTS_MAX || want == 0)
 		return -ENOMEM;
-	grown = malloc(want * slot_size);
+	grown = malloc(want * bytes);
 	if (!grown)
 		return -ENOMEM;
-	memset(grown, 0xff, want * slot_size);
+	memset(grown, 0xff, want * bytes);
+	for (size_t i = 0; old && i <= *mask; i++) {
+		const char *slot = old + i * bytes;
+		uint32_t at;
+
+		if (is_free(layout, slot))
+			continue;
+		at = layout->home(slot) & (want - 1);
+		while (!is_free(layout, grown + at * bytes))
+			at = (at + 1) & (want - 1);
+		memcpy(grown + at * bytes, slot, bytes);
+	}
+	free(*slots);
+	*slots = grown;
 	*mask = want - 1;
-	*ret = grown;
 	return 0;
 }
 
@@ -56,6 +86,14 @@ static uint32_t slot_of(uint32_t tag)
 {
 	return tag * UINT32_C(0x9e3779b1) ^ tag >> 15;
 }
+
+static uint32_t index_home(const void *slot)
+{
+	return slot_of(((const struct hash_slot *)slot)->tag);
+}
+
+static const struct layout index_layout = {sizeof(struct hash_slot), offsetof(struct hash_slot, id),
+					   index_home};
 
 uint32_t hash_index_find(const struct hash_index *index, uint64_t hash, hash_equal_fn equal,
 			 const void *owner, const void *key)
@@ -74,38 +112,19 @@ uint32_t hash_index_find(const struct hash_index *index, uint64_t hash, hash_equ
 	}
 }
 
-static void index_place(struct hash_index *index, uint32_t tag, uint32_t id)
-{
-	uint32_t i = slot_of(tag) & index->mask;
-
-	while (index->slots[i].id != HASH_NONE)
-		i = (i + 1) & index->mask;
-	index->slots[i] = (struct hash_slot){.tag = tag, .id = id};
-}
-
-static int index_grow(struct hash_index *index)
-{
-	struct hash_index grown = {.mask = index->mask, .used = index->used};
-	int r = slots_double(index->slots, sizeof(*index->slots), &grown.mask,
-			     (void **)&grown.slots);
-
-	if (r < 0)
-		return r;
-	for (uint32_t i = 0; index->slots && i <= index->mask; i++)
-		if (index->slots[i].id != HASH_NONE)
-			index_place(&grown, index->slots[i].tag, index->slots[i].id);
-	free(index->slots);
-	*index = grown;
-	return 0;
-}
-
 int hash_index_add(struct hash_index *index, uint64_t hash, uint32_t id)
 {
-	int r = is_full(index->slots, index->mask, index->used) ? index_grow(index) : 0;
+	uint32_t tag = (uint32_t)(hash >> 32), i;
 
-	if (r < 0)
-		return r;
-	index_place(index, (uint32_t)(hash >> 32), id);
+	if (is_full(index->slots, index->mask, index->used)) {
+		int r = grow(&index_layout, (void **)&index->slots, &index->mask);
+
+		if (r < 0)
+			return r;
+	}
+	for (i = slot_of(tag) & index->mask; index->slots[i].id != HASH_NONE;)
+		i = (i + 1) & index->mask;
+	index->slots[i] = (struct hash_slot){.tag = tag, .id = id};
 	index->used++;
 	return 0;
 }
@@ -138,28 +157,24 @@ bool u64_map_get(const struct u64_map *map, uint64_t key, uint32_t *ret_value)
 	return true;
 }
 
-static int map_grow(struct u64_map *map)
+static uint32_t map_home(const void *slot)
 {
-	struct u64_map grown = {.mask = map->mask, .used = map->used};
-	int r = slots_double(map->slots, sizeof(*map->slots), &grown.mask, (void **)&grown.slots);
-
-	if (r < 0)
-		return r;
-	for (uint32_t i = 0; map->slots && i <= map->mask; i++)
-		if (map->slots[i].value != HASH_NONE)
-			*map_slot(&grown, map->slots[i].key) = map->slots[i];
-	free(map->slots);
-	*map = grown;
-	return 0;
+	return (uint32_t)hash_u64(((const struct u64_map_slot *)slot)->key);
 }
+
+static const struct layout map_layout = {sizeof(struct u64_map_slot),
+					 offsetof(struct u64_map_slot, value), map_home};
 
 int u64_map_put(struct u64_map *map, uint64_t key, uint32_t value)
 {
 	struct u64_map_slot *slot;
-	int r = is_full(map->slots, map->mask, map->used) ? map_grow(map) : 0;
 
-	if (r < 0)
-		return r;
+	if (is_full(map->slots, map->mask, map->used)) {
+		int r = grow(&map_layout, (void **)&map->slots, &map->mask);
+
+		if (r < 0)
+			return r;
+	}
 	slot = map_slot(map, key);
 	map->used += slot->value == HASH_NONE;
 	*slot = (struct u64_map_slot){.key = key, .value = value};
