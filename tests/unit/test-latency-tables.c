@@ -36,6 +36,12 @@ static int feed(struct latency_run *run, struct latency_analysis *analysis, unsi
 	return r == 0 && analysis ? MIN(latency_analysis_take(analysis, &record), 0) : r;
 }
 
+/* For a run without analysis; when and by whom does not matter. */
+static void put(struct latency_run *run, unsigned cpu, struct latency_record record)
+{
+	EXPECT_INT(feed(run, NULL, cpu, -1, NULL, record, 0), 0);
+}
+
 struct event {
 	unsigned cpu;
 	enum latency_context context;
@@ -111,19 +117,13 @@ static void make_timerlat(struct latency_run *run)
 	for (unsigned cpu = 0; cpu < 2; cpu++)
 		for (unsigned context = 0; context < LATENCY_CONTEXTS; context++)
 			for (int i = 0; i < 1000; i++)
-				EXPECT_INT(
-					feed(run, NULL, cpu, -1, NULL,
-					     (struct latency_record){
-						     .kind = LATENCY_SAMPLE,
-						     .sample = {(enum latency_context)context, 0,
-								500 + 10 * i +
-									7000 * (int64_t)context}},
-					     0),
-					0);
+				put(run, cpu,
+				    (struct latency_record){
+					    .kind = LATENCY_SAMPLE,
+					    .sample = {(enum latency_context)context, 0,
+						       500 + 10 * i + 7000 * (int64_t)context}});
 	play(run, analysis);
-	EXPECT_INT(feed(run, NULL, 1, -1, NULL,
-			(struct latency_record){.kind = LATENCY_STEAL, .steal = {5900000}}, 0),
-		   0);
+	put(run, 1, (struct latency_record){.kind = LATENCY_STEAL, .steal = {5900000}});
 	run->stopped = true;
 	EXPECT_INT(latency_analysis_finish(analysis), 0);
 	latency_analysis_free(analysis);
@@ -139,28 +139,22 @@ static void make_osnoise(struct latency_run *run)
 		struct latency_record record = {.kind = LATENCY_PERIOD};
 
 		for (int i = 1; i < 300; i++)
-			EXPECT_INT(feed(run, NULL, cpu, -1, NULL,
-					(struct latency_record){
-						.kind = LATENCY_GAP,
-						.gap = {.duration_ns = 5000 + 100 * (uint64_t)i,
-							.interferences = (uint64_t)i % 2,
-							.explained_ns = 4000}},
-					0),
-				   0);
+			put(run, cpu,
+			    (struct latency_record){.kind = LATENCY_GAP,
+						    .gap = {.duration_ns = 5000 + 100 * (uint64_t)i,
+							    .interferences = (uint64_t)i % 2,
+							    .explained_ns = 4000}});
 		record.period.runtime_ns = NSEC_PER_SEC;
 		record.period.noise_ns = 2083000;
 		record.period.max_single_ns = 34900;
 		record.period.count[NOISE_UNEXPLAINED] = 149;
 		record.period.count[NOISE_IRQ] = 1012;
-		EXPECT_INT(feed(run, NULL, cpu, -1, NULL, record, 0), 0);
+		put(run, cpu, record);
 		for (int i = 0; i < 20; i++)
-			EXPECT_INT(feed(run, NULL, cpu, -1, NULL,
-					(struct latency_record){
-						.kind = LATENCY_NOISE,
-						.noise = {NOISE_THREAD, 77 + i, "kworker/0:1",
-							  "flush_to_ldisc", 0, 7000 + i}},
-					0),
-				   0);
+			put(run, cpu,
+			    (struct latency_record){.kind = LATENCY_NOISE,
+						    .noise = {NOISE_THREAD, 77 + i, "kworker/0:1",
+							      "flush_to_ldisc", 0, 7000 + i}});
 	}
 	run->lost_records = 3;
 }
@@ -190,84 +184,72 @@ static struct latency_view plain(const struct latency_run *run)
 	return view;
 }
 
-TEST(timerlat_top)
-{
-	struct latency_run run;
-	struct latency_view view;
-	struct str out = {0};
+/* A test of what is put into out about a run that make() makes. */
+#define PAGE(name_, make_)                                                                  \
+	static void put_##name_(struct latency_run *, struct latency_view *, struct str *); \
+	TEST(name_)                                                                         \
+	{                                                                                   \
+		struct latency_run run;                                                     \
+		struct latency_view view;                                                   \
+		struct str out = {0};                                                       \
+                                                                                            \
+		make_(&run);                                                                \
+		view = plain(&run);                                                         \
+		put_##name_(&run, &view, &out);                                             \
+		str_fini(&out);                                                             \
+		latency_run_fini(&run);                                                     \
+	}                                                                                   \
+	static void put_##name_(struct latency_run *run, struct latency_view *view, struct str *out)
 
-	make_timerlat(&run);
-	view = plain(&run);
-	latency_put_head(&view, &out);
-	latency_put_top(&view, &out);
-	latency_put_verdicts(&view, 0, &out);
-	latency_put_end(&view, &out);
-	EXPECT_INT(latency_put_culprits(&view, 2, &out), 0);
-	compare("timerlat-top", &out);
-	latency_run_fini(&run);
+PAGE(timerlat_top, make_timerlat)
+{
+	latency_put_head(view, out);
+	latency_put_top(view, out);
+	latency_put_verdicts(view, 0, out);
+	latency_put_end(view, out);
+	EXPECT_INT(latency_put_culprits(view, 2, out), 0);
+	compare("timerlat-top", out);
 }
 
-TEST(timerlat_in_nanoseconds_without_contexts)
+PAGE(timerlat_in_nanoseconds_without_contexts, make_timerlat)
 {
-	struct latency_run run;
-	struct latency_view view;
-	struct str out = {0};
-
-	make_timerlat(&run);
-	view = plain(&run);
-	view.nano = view.no_irq = true;
-	latency_put_top(&view, &out);
-	EXPECT(strstr(str_text(&out), "IRQ") == NULL);
-	EXPECT(strstr(str_text(&out), "(ns)") != NULL);
-	EXPECT(strstr(str_text(&out), "100400") != NULL);
-	str_clear(&out);
-	EXPECT_INT(latency_put_csv(&view, false, &out), 0);
-	compare("timerlat-csv", &out);
-	latency_run_fini(&run);
+	view->nano = view->no_irq = true;
+	latency_put_top(view, out);
+	EXPECT(strstr(str_text(out), "IRQ") == NULL);
+	EXPECT(strstr(str_text(out), "(ns)") != NULL);
+	EXPECT(strstr(str_text(out), "100400") != NULL);
+	str_clear(out);
+	EXPECT_INT(latency_put_csv(view, false, out), 0);
+	compare("timerlat-csv", out);
 }
 
-TEST(timerlat_hist)
+PAGE(timerlat_hist, make_timerlat)
 {
-	struct latency_run run;
-	struct latency_view view;
-	struct str out = {0};
-
-	make_timerlat(&run);
-	view = plain(&run);
-	view.bucket_ns = 2000;
-	view.entries = 10;
-	latency_put_hist(&view, &out);
-	compare("timerlat-hist", &out);
-	view.no_index = view.with_zeros = view.no_header = view.no_summary = view.no_thread = true;
-	latency_put_hist(&view, &out);
-	compare("timerlat-hist-bare", &out);
-	EXPECT_INT(latency_put_csv(&view, true, &out), 0);
-	EXPECT(strncmp(str_text(&out), "cpu,context,low_ns,high_ns,count\n", 33) == 0);
-	str_fini(&out);
-	latency_run_fini(&run);
+	view->bucket_ns = 2000;
+	view->entries = 10;
+	latency_put_hist(view, out);
+	compare("timerlat-hist", out);
+	view->no_index = view->with_zeros = view->no_header = view->no_summary = view->no_thread =
+		true;
+	latency_put_hist(view, out);
+	compare("timerlat-hist-bare", out);
+	EXPECT_INT(latency_put_csv(view, true, out), 0);
+	EXPECT(strncmp(str_text(out), "cpu,context,low_ns,high_ns,count\n", 33) == 0);
 }
 
-TEST(osnoise_top_and_hist)
+PAGE(osnoise_top_and_hist, make_osnoise)
 {
-	struct latency_run run;
-	struct latency_view view;
-	struct str out = {0};
-
-	make_osnoise(&run);
-	view = plain(&run);
-	latency_put_head(&view, &out);
-	latency_put_top(&view, &out);
-	latency_put_hist(&view, &out);
-	latency_put_end(&view, &out);
-	EXPECT_INT(latency_put_culprits(&view, 3, &out), 0);
-	compare("osnoise", &out);
-	EXPECT_INT(latency_put_csv(&view, false, &out), 0);
-	compare("osnoise-csv", &out);
-	run.tool = LATENCY_HWNOISE;
-	latency_put_top(&view, &out);
-	EXPECT(strstr(str_text(&out), "Softirq") == NULL);
-	str_fini(&out);
-	latency_run_fini(&run);
+	latency_put_head(view, out);
+	latency_put_top(view, out);
+	latency_put_hist(view, out);
+	latency_put_end(view, out);
+	EXPECT_INT(latency_put_culprits(view, 3, out), 0);
+	compare("osnoise", out);
+	EXPECT_INT(latency_put_csv(view, false, out), 0);
+	compare("osnoise-csv", out);
+	run->tool = LATENCY_HWNOISE;
+	latency_put_top(view, out);
+	EXPECT(strstr(str_text(out), "Softirq") == NULL);
 }
 
 TEST(nothing_is_told_as_nothing)
