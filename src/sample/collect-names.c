@@ -324,31 +324,34 @@ static int set_names(struct naming *naming, struct profile *profile, size_t coun
 	for (size_t i = 0; i < count; i++) {
 		const struct unnamed *at = &naming->list[i];
 		const struct symbol *symbol = &naming->found[i];
-		const char *name = symbol->name, *raw = symbol->raw_name, *program;
+		const char *name = symbol->name, *raw = symbol->raw_name;
 		struct span span = naming->spans ? naming->spans[i] : (struct span){0};
+		struct inline_frame program;
+		bool is_program;
 		int r = 0;
 
 		while (span.count && i >= group->first + group->count)
 			group++;
 		/* The running kernel may have another program there by now. */
-		program = at->dso && at->context == FRAME_KERNEL
-				  ? session_ksymbol(naming->session,
-						    session_dso(naming->session, at->dso - 1),
-						    at->address)
-				  : NULL;
-		if (program)
-			name = raw = program;
+		is_program = at->dso && at->context == FRAME_KERNEL &&
+			     session_ksymbol_place(naming->session,
+						   session_dso(naming->session, at->dso - 1),
+						   at->address, &program);
+		if (is_program)
+			name = raw = program.function;
 		if (at->dso && at->dso - 1 == naming->session->cut->id)
 			name = raw = "[truncated]";
 		if (!name && !at->dso)
 			name = raw = "[unknown]";
 		if (!name && span.count == 0)
 			continue;
-		if (at->context == FRAME_KERNEL && !program && symbol->name && symbol->object)
+		if (at->context == FRAME_KERNEL && !is_program && symbol->name && symbol->object)
 			r = collect_mapping(naming->session, profile, at->dso, at->context,
 					    symbol->object,
 					    &profile->locations.data[at->location].mapping);
-		if (r == 0)
+		if (r == 0 && is_program && naming->spans && program.line)
+			r = set_lines(profile, at->location, name, raw, &program, 1);
+		else if (r == 0)
 			r = set_lines(profile, at->location, name, raw,
 				      span.count ? group->inlines.data + span.first : NULL,
 				      span.count);

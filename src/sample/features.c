@@ -221,6 +221,13 @@ static void feature_clock(struct session *session, struct reader *r)
 	session->clock_event_ns = event;
 }
 
+static int feature_bpf(struct session *session, unsigned feature, const struct reader *r)
+{
+	int status = session_bpf_feature(session, feature, r->data, r->size);
+
+	return status < 0 ? status : session_feature_fact(session, feature, r);
+}
+
 static int feature_build_ids(struct session *session, struct reader *r)
 {
 	struct perfdata_build_id entry;
@@ -274,6 +281,9 @@ int session_feature(struct session *session, unsigned feature, const uint8_t *da
 	case FEAT_CLOCK_DATA:
 		feature_clock(session, &r);
 		return 0;
+	case FEAT_BPF_PROG_INFO:
+	case FEAT_BPF_BTF:
+		return feature_bpf(session, feature, &r);
 	case FEAT_CULPRIT_SYMBOLS:
 		return feature_symbols(session, &r);
 	case FEAT_CULPRIT_VDSO:
@@ -327,6 +337,10 @@ static const char *feature_holds(unsigned feature)
 	case FEAT_SIMPLEPERF_FILE:
 	case FEAT_SIMPLEPERF_FILE2:
 		return "names of functions";
+	case FEAT_BPF_PROG_INFO:
+		return "BPF programs";
+	case FEAT_BPF_BTF:
+		return "lines of BPF programs";
 	case FEAT_CLOCK_DATA:
 		return "wall-clock time";
 	case FEAT_CPUID:

@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "base/vec.h"
+#include "sample/bpf-loaded.h"
 #include "sample/live.h"
 #include "sample/recorder.h"
 #include "sample/ring.h"
@@ -32,7 +33,8 @@ struct recorder {
 	bool on_exec; /* the kernel enables the events at the workload's exec */
 	struct writer *writer;
 	struct tally tally;
-	struct live *live; /* stacks are unwound while recording, NULL: they are not */
+	struct bpf_loaded *bpf; /* NULL: nothing of the kernel is sampled */
+	struct live *live;      /* stacks are unwound while recording, NULL: they are not */
 	struct live_merge *merge;
 	struct str unwound; /* records that are to be written */
 	int epoll, signals, timer;

@@ -50,6 +50,21 @@ static int put_synthesized(void *arg, const void *record, size_t size)
 	return writer_records(recorder->writer, &piece, 1);
 }
 
+static int open_bpf(struct recorder *recorder, struct synth *synth)
+{
+	bool kernel = false;
+	int r;
+
+	vec_for_each(&recorder->attrs, attr)
+		kernel |= !attr->exclude_kernel;
+	if (!kernel)
+		return 0;
+	r = bpf_loaded_new(&recorder->bpf);
+	if (r == 0)
+		r = bpf_loaded_read(recorder->bpf);
+	return r < 0 ? r : synth_bpf(synth, recorder->bpf);
+}
+
 static int synthesize(struct recorder *recorder)
 {
 	const struct recorder_options *options = &recorder->options;
@@ -66,6 +81,8 @@ static int synthesize(struct recorder *recorder)
 	int r;
 
 	r = synth_kernel(&synth);
+	if (r == 0)
+		r = open_bpf(recorder, &synth);
 	if (r == 0 && options->system_wide)
 		r = synth_all(&synth);
 	for (size_t i = 0; r == 0 && i < options->pid_count; i++) {
@@ -192,6 +209,7 @@ void recorder_close(struct recorder *recorder)
 	cleanup_close(&recorder->timer);
 	recorder_live_close(recorder);
 	writer_close(recorder->writer);
+	bpf_loaded_free(recorder->bpf);
 	tally_fini(&recorder->tally);
 	vec_fini(&recorder->attrs);
 	vec_fini(&recorder->names);
@@ -436,6 +454,28 @@ static int put_kernel_symbols(struct recorder *recorder, struct recorder_result 
 	return r;
 }
 
+/* For readers elsewhere, and later: the lines of the BPF programs that were sampled. */
+static int put_bpf_programs(struct recorder *recorder)
+{
+	struct tally *tally = &recorder->tally;
+	struct str infos = {0}, types = {0};
+	int r;
+
+	if (!recorder->bpf || tally->kernel_ips.len == 0)
+		return 0;
+	r = bpf_loaded_read(recorder->bpf);
+	if (r == 0)
+		r = bpf_loaded_sections(recorder->bpf, tally->kernel_ips.data,
+					tally->kernel_ips.len, &infos, &types);
+	if (r == 0 && infos.len > 0)
+		r = writer_feature(recorder->writer, FEATURE_BPF_PROG_INFO, infos.data, infos.len);
+	if (r == 0 && types.len > 0)
+		r = writer_feature(recorder->writer, FEATURE_BPF_BTF, types.data, types.len);
+	str_fini(&infos);
+	str_fini(&types);
+	return r;
+}
+
 static void count_stacks(const struct recorder *recorder, struct recorder_result *result)
 {
 	const struct live_stats *stats = recorder->live ? live_stats(recorder->live) : NULL;
@@ -485,6 +525,8 @@ static int finish_file(struct recorder *recorder, struct recorder_result *result
 	r = put_stack_counts(recorder, result);
 	if (r == 0)
 		r = put_kernel_symbols(recorder, result);
+	if (r == 0)
+		r = put_bpf_programs(recorder);
 	if (r == 0)
 		r = writer_standard_features(recorder->writer, recorder->options.argc,
 					     recorder->options.argv);

@@ -355,6 +355,9 @@ static int scan_record(struct scan *scan)
 		return scan_fork(scan);
 	case REC_KSYMBOL:
 		return scan_ksymbol(scan);
+	case REC_BPF_EVENT:
+		return session_bpf_event(session, scan->record.body, scan->record.body_size,
+					 record_key(scan));
 	case REC_CGROUP:
 		return scan_cgroup(scan);
 	case REC_BUILD_ID:
@@ -504,15 +507,6 @@ static int scan_files(struct scan *scan)
 	return r;
 }
 
-static int compare_ksymbols(const void *a, const void *b)
-{
-	const struct ksymbol *x = a, *y = b;
-
-	if (x->dso != y->dso)
-		return x->dso < y->dso ? -1 : 1;
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 static int publish_events(struct session *session)
 {
 	vec_for_each(&session->events, event) {
@@ -554,11 +548,10 @@ int session_scan(struct session *session, struct err *err)
 	if (r == 0)
 		r = session_jit_code(session);
 	if (r == 0)
+		r = session_bpf_programs(session);
+	if (r == 0)
 		r = tasks_build(&session->tasks, session->side.data, session->side.len);
 	vec_fini(&session->side);
-	if (session->ksymbols.len > 1)
-		qsort(session->ksymbols.data, session->ksymbols.len,
-		      sizeof(*session->ksymbols.data), compare_ksymbols);
 	session_dsos_finish(session);
 	session->stats.lost_samples = session->lost_sample_records;
 	return r < 0 ? r : publish_events(session);

@@ -105,6 +105,17 @@ struct ksymbol {
 	uint32_t name, dso;
 };
 
+/* A BPF program came and went, as BPF_EVENT records tell. */
+struct bpf_presence {
+	uint64_t from, until; /* 0 and UINT64_MAX: not told */
+};
+
+/* What code of a BPF program, from an address on, was made of. */
+struct bpf_place {
+	uint64_t address;
+	uint32_t dso, file, line, column; /* file: string, 0 unknown */
+};
+
 /* Symbols of an object as the recording brings them. */
 enum recorded_type {
 	RECORDED_KERNEL,
@@ -173,6 +184,10 @@ struct session {
 	uint64_t time_zero, time_mult;
 	unsigned time_shift;
 	VEC(struct ksymbol) ksymbols; /* sorted after the scan */
+	struct str bpf_infos, bpf_types; /* the features, until the end of the scan */
+	VEC(struct bpf_presence) bpf_presences;
+	struct u64_map bpf_presence_index; /* by the program's number */
+	VEC(struct bpf_place) bpf_places;  /* sorted after the scan */
 	VEC(struct recorded_symbol) recorded_symbols;
 	VEC(struct recorded_object) recorded_objects;
 	struct u64_map recorded_index; /* by the string of the path */
@@ -305,6 +320,17 @@ bool map_is_jit_symbol_file(const struct perfdata_mmap *map);
 /* jit-code.c: side events for the code in jitdump files that the recording knows of. */
 int session_jit_code(struct session *session);
 
+/* bpf-programs.c: the features BPF_PROG_INFO and BPF_BTF, kept for the end of the scan. */
+int session_bpf_feature(struct session *session, unsigned feature, const uint8_t *data,
+			size_t size);
+/* A BPF_EVENT record. */
+int session_bpf_event(struct session *session, const uint8_t *body, size_t size, uint64_t key);
+/* Functions and lines of the programs; side events for those that no KSYMBOL record tells of. */
+int session_bpf_programs(struct session *session);
+/* The function of a BPF program that has the address, and its place in the source; false: none. */
+bool session_ksymbol_place(const struct session *session, const struct dso *dso, uint64_t address,
+			   struct inline_frame *ret);
+
 /* scan.c: the first pass; done once. */
 int session_scan(struct session *session, struct err *err);
 
@@ -347,5 +373,3 @@ void session_callers(const struct session *session, const struct raw_sample *raw
 /* lookup: an address inside the instruction (return addresses minus 1). */
 struct sample_frame session_resolve(const struct session *session, const struct task *task,
 				    uint64_t lookup, enum frame_context context);
-/* The name that a KSYMBOL record gave to an address of the code it told of, or NULL. */
-const char *session_ksymbol(const struct session *session, const struct dso *dso, uint64_t address);

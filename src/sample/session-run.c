@@ -430,25 +430,6 @@ void session_callers(const struct session *session, const struct raw_sample *raw
 	}
 }
 
-const char *session_ksymbol(const struct session *session, const struct dso *dso, uint64_t address)
-{
-	const struct ksymbol *all = session->ksymbols.data;
-	size_t low = 0, high = session->ksymbols.len;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (all[middle].dso < dso->id ||
-		    (all[middle].dso == dso->id && all[middle].start <= address))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0 || all[low - 1].dso != dso->id || address >= all[low - 1].end)
-		return NULL;
-	return strtab_text(&session->strings, all[low - 1].name);
-}
-
 struct run {
 	struct session *session;
 	struct sample_reader *reader;

@@ -223,6 +223,11 @@ void session_close(struct session *session)
 	vec_fini(&session->jitdumps);
 	vec_fini(&session->build_ids);
 	vec_fini(&session->ksymbols);
+	str_fini(&session->bpf_infos);
+	str_fini(&session->bpf_types);
+	vec_fini(&session->bpf_presences);
+	u64_map_fini(&session->bpf_presence_index);
+	vec_fini(&session->bpf_places);
 	vec_fini(&session->recorded_symbols);
 	vec_fini(&session->recorded_objects);
 	u64_map_fini(&session->recorded_index);

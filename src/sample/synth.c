@@ -15,6 +15,8 @@
 #include "base/str.h"
 #include "base/util.h"
 #include "base/vec.h"
+#include "sample/bpf-info.h"
+#include "sample/bpf-loaded.h"
 #include "symbols/symbols.h"
 
 #define PROC_TEXT_MAX (64U << 20)
@@ -407,6 +409,31 @@ static uint64_t kernel_text_start(const struct synth *synth)
 	return 0;
 }
 
+/*
+ * How much of the memory from there on is the kernel's text, as /proc/iomem says it ("start-end :
+ * Kernel code", zeros for those who may not know). perf gives code beyond it, as BPF programs are,
+ * to no one when the text is said to go on to the end of memory; so it is said only where the size
+ * is not known.
+ */
+static uint64_t kernel_text_size(const struct synth *synth, uint64_t start)
+{
+	CLEANUP_FREE char *text = NULL;
+	unsigned long long first, last;
+	char path[64], *at;
+	size_t size;
+
+	snprintf(path, sizeof(path), "%s/iomem", synth->proc);
+	if (file_read(path, PROC_TEXT_MAX, &text, &size, NULL) < 0)
+		return UINT64_MAX - start;
+	at = strstr(text, " : Kernel code");
+	while (at && at > text && at[-1] != '\n')
+		at--;
+	if (!at || sscanf(at, " %llx-%llx", &first, &last) != 2 || last <= first ||
+	    last - first >= UINT64_MAX - start)
+		return UINT64_MAX - start;
+	return last - first + 1;
+}
+
 int synth_kernel(struct synth *synth)
 {
 	uint64_t start = kernel_text_start(synth);
@@ -420,8 +447,38 @@ int synth_kernel(struct synth *synth)
 	if (!notes_build_id(path, &id))
 		id.size = 0;
 	/* Modules come after and take their ranges out of this one. */
-	r = put_kernel_map(synth, start, UINT64_MAX - start, start, "[kernel.kallsyms]_text", &id);
+	r = put_kernel_map(synth, start, kernel_text_size(synth, start), start,
+			   "[kernel.kallsyms]_text", &id);
 	return r < 0 ? r : synth_modules(synth);
+}
+
+static int put_bpf_function(void *arg, const struct bpf_info *info, uint32_t index,
+			    const char *name)
+{
+	struct bpf_function function = bpf_info_function(info, index);
+	struct {
+		uint64_t address;
+		uint32_t size;
+		uint16_t type, flags;
+	} symbol = {function.start, (uint32_t)function.size, PERF_RECORD_KSYMBOL_TYPE_BPF, 0};
+	struct {
+		uint16_t type, flags;
+		uint32_t id;
+		uint8_t tag[BPF_TAG_BYTES];
+	} event = {.type = PERF_BPF_EVENT_PROG_LOAD, .id = info->id};
+	struct synth *synth = arg;
+	uint32_t ids[2] = {0};
+	int r = put_record(synth, PERF_RECORD_KSYMBOL, 0, &symbol, sizeof(symbol), name, ids);
+
+	if (r < 0 || index > 0)
+		return r;
+	memcpy(event.tag, info->tag, sizeof(event.tag));
+	return put_record(synth, PERF_RECORD_BPF_EVENT, 0, &event, sizeof(event), NULL, ids);
+}
+
+int synth_bpf(struct synth *synth, const struct bpf_loaded *loaded)
+{
+	return bpf_loaded_functions(loaded, put_bpf_function, synth);
 }
 
 void synth_fini(struct synth *synth)

@@ -32,4 +32,7 @@ int synth_all(struct synth *synth);
 int synth_process(struct synth *synth, pid_t pid);
 /* [kernel.kallsyms]_text and the modules, as far as this user may know the addresses. */
 int synth_kernel(struct synth *synth);
+/* The functions of BPF programs that are loaded: KSYMBOL and BPF_EVENT records. */
+struct bpf_loaded;
+int synth_bpf(struct synth *synth, const struct bpf_loaded *loaded);
 void synth_fini(struct synth *synth);

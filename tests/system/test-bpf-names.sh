@@ -48,4 +48,41 @@ if have perf && perf record -q -g -o data -- "$program" 300 >/dev/null 2>&1; the
 else
 	skip "in perf's recording" "perf cannot record here"
 fi
+
+# lines NAME FILE: those of the program with types and lines
+lines() {
+	"$CULPRIT" convert "$2" --to firefox -o lines.json 2>err
+	check "$1" python3 "$TESTS_DIR/tools/bpf-lines.py" <lines.json
+}
+
+# names_as_perf NAME FILE: perf and culprit give the same numbers of samples to the same programs
+names_as_perf() {
+	perf script -i "$2" -F ip,sym 2>/dev/null | grep -oE 'bpf_prog_[0-9a-f]*_busy_(loop|inner)' | sort | uniq -c | awk '{ print $2, $1 }' >by-perf
+	"$CULPRIT" convert "$2" --value samples --to folded -o - 2>err | sed 's/.*;//' | grep -E '^bpf_prog_[0-9a-f]*_busy_(loop|inner) ' | sort >by-culprit
+	if [ -s by-perf ] && cmp -s by-perf by-culprit; then ok "$1"; else not_ok "$1" "$(diff by-perf by-culprit)"; fi
+}
+
+# Two functions, of which no symbol of the kernel's stays when the recording is read.
+if ! "$program" 1 lines >said 2>&1; then
+	skip "lines of BPF programs" "the kernel does not take them: $(head -n 1 said)"
+	plan_end
+	exit
+fi
+"$program" 20000 lines &
+BACKGROUND=$!
+until [ "$(grep -c 'bpf_prog_.*busy_' /proc/kallsyms)" != 0 ] || ! kill -0 $BACKGROUND; do sleep 0.1; done
+"$CULPRIT" record -q -g -a -F 2000 -d 500ms -o own
+have perf && perf record -q -a -F 2000 -o perfs -- sleep 0.5 >/dev/null 2>&1
+have perf && perf record -q -a -g -F 2000 -o chains -- sleep 0.5 >/dev/null 2>&1
+kill $BACKGROUND
+wait $BACKGROUND 2>/dev/null
+lines "lines of a program that ran before, after it has gone" own
+if [ -s chains ]; then
+	lines "lines in perf's recording" chains
+	names_as_perf "names in perf's recording are perf's" perfs
+	"$CULPRIT" record -q -F 2000 -o own -- "$program" 400 lines
+	perf script -i own -F ip,sym >/dev/null 2>&1 && names_as_perf "names in our recording are perf's" own
+else
+	skip "names as perf gives them" "perf cannot record here"
+fi
 plan_end

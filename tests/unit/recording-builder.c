@@ -138,6 +138,24 @@ void file_end(struct builder *b)
 	patch64(b, 48, b->bytes.len - b->data);
 }
 
+size_t put_features(struct builder *b, const unsigned *features, size_t count,
+		    void (*fill)(struct builder *b, unsigned feature))
+{
+	size_t table = b->bytes.len;
+
+	for (size_t i = 0; i < 2 * count; i++)
+		put64(b, 0);
+	for (size_t i = 0; i < count; i++) {
+		size_t at = b->bytes.len, byte = features[i] / 8;
+
+		fill(b, features[i]);
+		patch64(b, table + 16 * i, at);
+		patch64(b, table + 16 * i + 8, b->bytes.len - at);
+		b->bytes.data[72 + (b->big ? 7 - byte : byte)] |= (char)(1 << features[i] % 8);
+	}
+	return table + 16 * count;
+}
+
 void pipe_begin(struct builder *b, uint64_t sample_type)
 {
 	unsigned events = b->events ? b->events : 1;

@@ -33,6 +33,10 @@ void put_sample_id(struct builder *b, uint32_t pid, uint32_t tid, uint64_t time)
 void file_begin(struct builder *b, uint64_t sample_type);
 /* Completes the header's data size. */
 void file_end(struct builder *b);
+/* After file_end(): the table of sections, then the sections, ascending; the features' bits in the
+ * header. Returns where the first section begins. */
+size_t put_features(struct builder *b, const unsigned *features, size_t count,
+		    void (*fill)(struct builder *b, unsigned feature));
 /* The 16-byte header of pipe mode and a HEADER_ATTR record. */
 void pipe_begin(struct builder *b, uint64_t sample_type);
 

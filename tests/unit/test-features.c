@@ -226,24 +226,6 @@ static void put_one_sample(struct builder *b)
 	put_sample(b, REC_MISC_USER, 10, 10, 2000, 0x1000, NULL);
 }
 
-/* The table of sections, then the sections; the feature's bit in the header's words. */
-static void put_features(struct builder *b, size_t *ret_first)
-{
-	size_t table = b->bytes.len;
-
-	for (size_t i = 0; i < 2 * ARRAY_LEN(features); i++)
-		put64(b, 0);
-	*ret_first = b->bytes.len;
-	for (size_t i = 0; i < ARRAY_LEN(features); i++) {
-		size_t at = b->bytes.len, byte = features[i] / 8;
-
-		put_feature(b, features[i]);
-		patch64(b, table + 16 * i, at);
-		patch64(b, table + 16 * i + 8, b->bytes.len - at);
-		b->bytes.data[72 + (b->big ? 7 - byte : byte)] |= (char)(1 << features[i] % 8);
-	}
-}
-
 static int no_sample(void *arg, const struct sample *sample)
 {
 	(void)sample;
@@ -291,12 +273,11 @@ TEST(every_feature_in_both_byte_orders)
 {
 	for (int big = 0; big < 2; big++) {
 		struct builder b = {.big = big};
-		size_t first;
 
 		file_begin(&b, TYPE);
 		put_one_sample(&b);
 		file_end(&b);
-		put_features(&b, &first);
+		put_features(&b, features, ARRAY_LEN(features), put_feature);
 		expect_everything(write_recording(b.bytes.data, b.bytes.len));
 		str_fini(&b.bytes);
 	}
@@ -332,7 +313,7 @@ TEST(damaged_features_only_say_less)
 		file_begin(&b, TYPE);
 		put_one_sample(&b);
 		file_end(&b);
-		put_features(&b, &first);
+		first = put_features(&b, features, ARRAY_LEN(features), put_feature);
 		for (size_t at = first; at < b.bytes.len; at++) {
 			char byte = b.bytes.data[at];
 
@@ -362,13 +343,13 @@ TEST(damaged_features_only_say_less)
 TEST(cut_features_only_say_less)
 {
 	struct builder b = {0};
-	size_t first, table;
+	size_t table;
 
 	file_begin(&b, TYPE);
 	put_one_sample(&b);
 	file_end(&b);
 	table = b.bytes.len;
-	put_features(&b, &first);
+	put_features(&b, features, ARRAY_LEN(features), put_feature);
 	for (size_t i = 0; i < ARRAY_LEN(features); i++) {
 		uint64_t size;
 
