@@ -1,4 +1,4 @@
-/* A module's debug information: in the object, or in its separate debug file. */
+/* A module's debug information: in the object, or in its separate debug file; else Go's table. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +79,19 @@ static void open_names(struct module *module)
 			name_cache_open(owner->cache_dir, &module->build_id, first_loaded(module));
 }
 
+/* What Go's own table knows, of code without debug information. */
+static int find_go(struct module *module, uint64_t address, struct inline_frame *frames, size_t max)
+{
+	struct elf_file elf;
+	int r = 0;
+
+	if (!module->go_tried && module->file && module->kind == MODULE_ELF &&
+	    elf_open(module->file, &elf, NULL) == 0)
+		r = go_lines_open(&elf, &module->inline_texts, &module->go);
+	module->go_tried = true;
+	return r == 0 && module->go ? go_lines_find(module->go, address, frames, max) : r;
+}
+
 static int find_inlines(struct module *module, uint64_t address, struct inline_frame *frames,
 			size_t max)
 {
@@ -88,6 +101,8 @@ static int find_inlines(struct module *module, uint64_t address, struct inline_f
 		r = open_dwarf(module);
 	if (r == 0 && module->dwarf)
 		r = dwarf_inlines(module->dwarf, address - module->dwarf_bias, frames, max);
+	if (r == 0)
+		r = find_go(module, address, frames, max);
 	/* An answer that fills its place may have been longer; one without all files may get
 	 * better. */
 	if (r >= 0 && (size_t)r < max && module->names && module->dwarf &&
@@ -139,5 +154,8 @@ void module_release_inlines(struct module *module)
 	dwarf_free(module->dwarf);
 	module->dwarf = NULL;
 	module->dwarf_tried = false;
+	go_lines_free(module->go);
+	module->go = NULL;
+	module->go_tried = false;
 	pthread_mutex_unlock(&module->inline_lock);
 }

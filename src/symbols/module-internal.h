@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "base/vec.h"
 #include "symbols/elf-file-internal.h"
+#include "symbols/gopclntab.h"
 #include "symbols/jitdump.h"
 #include "symbols/locate-internal.h"
 #include "symbols/name-cache-internal.h"
@@ -31,6 +32,8 @@ struct module {
 	uint64_t dwarf_bias;         /* from its addresses to the object's */
 	struct arena inline_texts;
 	bool dwarf_tried;
+	struct go_lines *go; /* NULL: none, or not opened */
+	bool go_tried;
 	struct build_id build_id; /* of the file */
 	struct name_cache *names; /* NULL: none, or not opened */
 	bool names_tried;

@@ -37,7 +37,7 @@ build() {
 	build cxx g++ $flags -rdynamic -o cxx "$programs/stacks.cc" -lpthread
 	[ -x cxx ] && build cxx-stripped strip -o cxx-stripped cxx
 	build rust rustc -O -o rust "$programs/stacks.rs"
-	build go env "GOCACHE=$PWD/gocache" go build -o go "$programs/stacks.go"
+	build go env "GOCACHE=$CULPRIT_TEST_PROGRAMS/gocache" go build -o go "$programs/stacks.go"
 	# Names come from the table that Go's own tracebacks need, unwinding from the code: strip leaves nothing else.
 	[ -x go ] && build go-stripped strip -o go-stripped go
 }

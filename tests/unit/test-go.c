@@ -1,4 +1,7 @@
-/* The table of Go's runtime in every layout, made here; and a whole program, when there is a Go. */
+/* The table of Go's runtime in every layout, made here. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/str.h"
 #include "base/util.h"
 #include "harness/tap.h"
@@ -18,10 +21,15 @@ struct shape {
 	bool swap;
 };
 
+static void put_byte(struct str *out, uint64_t value, unsigned index)
+{
+	str_putc(out, (char)(index < sizeof(value) ? value >> 8 * index : 0));
+}
+
 static void put(struct str *out, uint64_t value, unsigned size, bool swap)
 {
 	for (unsigned i = 0; i < size; i++)
-		str_putc(out, (char)(value >> 8 * (swap ? size - 1 - i : i)));
+		put_byte(out, value, swap ? size - 1 - i : i);
 }
 
 static void patch(struct str *out, size_t at, uint64_t value, unsigned size, bool swap)
@@ -33,13 +41,113 @@ static void patch(struct str *out, size_t at, uint64_t value, unsigned size, boo
 	str_fini(&bytes);
 }
 
+/* Pairs of a value and where it ends, as differences to what was before; a value of 0 ends it. */
+static void put_stream(struct str *out, const int (*pairs)[2])
+{
+	int value = -1, end = 0;
+
+	for (size_t i = 0; pairs[i][1] != 0; i++) {
+		int change = pairs[i][0] - value;
+
+		str_putc(out, (char)(change < 0 ? ~(change * 2) : change * 2));
+		str_putc(out, (char)(pairs[i][1] - end));
+		value = pairs[i][0];
+		end = pairs[i][1];
+	}
+	str_putc(out, '\0');
+}
+
+/* What the streams of every function say, of its first 64 bytes. */
+static const int line_pairs[][2] = {{10, 4}, {11, 8}, {30, 16}, {40, 24}, {12, 64}, {0, 0}};
+static const int tree_pairs[][2] = {{-1, 8}, {0, 16}, {1, 24}, {-1, 64}, {0, 0}};
+static const int file_pairs[][2] = {{0, 16}, {1, 24}, {0, 64}, {0, 0}};
+/* In 1.2, files are counted from 1. */
+static const int old_file_pairs[][2] = {{1, 16}, {2, 24}, {1, 64}, {0, 0}};
+
+#define FILE_ONE "/src/one.go"
+#define FILE_TWO "/src/two.go"
+#define OUTER    "inline.outer" /* called at 4; it calls inner at 8 */
+#define INNER    "inline.inner"
+
+struct places { /* offsets of the parts */
+	size_t names, units, files, values, list, nodes;
+	size_t name[ARRAY_LEN(functions)], outer, inner;
+	size_t file_stream, line_stream, tree_stream;
+};
+
+/* Everything but the list and the records. Offsets in it are relative to their parts, 1.2's to 0.
+ */
+static void put_parts(struct str *out, const struct shape *shape, struct places *at)
+{
+	bool split = shape->magic != 0xfffffffb;
+	size_t two;
+
+	at->names = split ? out->len : 0;
+	str_putc(out, '\0');
+	for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
+		at->name[i] = out->len - at->names;
+		str_append(out, functions[i].name, strlen(functions[i].name) + 1);
+	}
+	at->outer = out->len - at->names;
+	str_append(out, OUTER, sizeof(OUTER));
+	at->inner = out->len - at->names;
+	str_append(out, INNER, sizeof(INNER));
+	two = sizeof(FILE_ONE);
+	at->files = out->len;
+	str_append(out, FILE_ONE, sizeof(FILE_ONE));
+	str_append(out, FILE_TWO, sizeof(FILE_TWO));
+	at->units = out->len;
+	put(out, split ? 0 : 3, 4, shape->swap); /* of 1.2: how many there are */
+	put(out, split ? two : at->files, 4, shape->swap);
+	put(out, split ? 0 : at->files + two, 4, shape->swap);
+	at->values = split ? out->len : 0;
+	str_putc(out, '\0');
+	at->file_stream = out->len - at->values;
+	put_stream(out, split ? file_pairs : old_file_pairs);
+	at->line_stream = out->len - at->values;
+	put_stream(out, line_pairs);
+	at->tree_stream = out->len - at->values;
+	put_stream(out, tree_pairs);
+	at->nodes = out->len;
+	for (int node = 0; node < 2; node++) {
+		put(out, 0, shape->magic == 0xfffffff0 ? 12 : 4, false);
+		put(out, node == 0 ? at->outer : at->inner, 4, shape->swap);
+		put(out, node == 0 ? 4 : 8, 4, shape->swap);
+		if (shape->magic == 0xfffffff1)
+			put(out, 1, 4, shape->swap);
+	}
+}
+
+static void put_record(struct str *out, const struct shape *shape, const struct places *at,
+		       size_t i, uint64_t text)
+{
+	bool relative = shape->magic == 0xfffffff0 || shape->magic == 0xfffffff1;
+
+	put(out, functions[i].entry - text, relative ? 4 : shape->ptr_size, shape->swap);
+	put(out, at->name[i], 4, shape->swap);
+	put(out, 0, 12, false);
+	put(out, at->file_stream, 4, shape->swap);
+	put(out, at->line_stream, 4, shape->swap);
+	put(out, 3, 4, shape->swap);
+	if (shape->magic != 0xfffffffb)
+		put(out, 0, 4, shape->swap); /* unit */
+	if (shape->magic == 0xfffffff1)
+		put(out, 9, 4, shape->swap);
+	put(out, 0, 3, false);
+	put(out, 4, 1, false);
+	put(out, 0, 8, false);
+	put(out, at->tree_stream, 4, shape->swap);
+	put(out, UINT64_MAX, 8, false); /* none of the other trees */
+	put(out, UINT32_MAX, 4, false);
+	put(out, 0, 4, false); /* the tree: where go:func.* begins */
+}
+
 /* text: what entries are relative to, in the layouts that have it. */
-static void build(struct str *out, const struct shape *shape, uint64_t text)
+static void build(struct str *out, const struct shape *shape, uint64_t text, struct places *at)
 {
 	bool relative = shape->magic == 0xfffffff0 || shape->magic == 0xfffffff1,
 	     split = shape->magic != 0xfffffffb;
 	unsigned words = relative ? 8 : split ? 7 : 1, size = relative ? 4 : shape->ptr_size;
-	size_t list, name_at[ARRAY_LEN(functions)], names = 0;
 
 	put(out, shape->magic, 4, shape->swap);
 	put(out, 0, 2, false);
@@ -47,35 +155,32 @@ static void build(struct str *out, const struct shape *shape, uint64_t text)
 	put(out, shape->ptr_size, 1, false);
 	for (unsigned i = 0; i < words; i++)
 		put(out, i == 0 ? ARRAY_LEN(functions) : 0, shape->ptr_size, shape->swap);
-	if (split) {
-		names = out->len;
-		for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
-			name_at[i] = out->len - names;
-			str_append(out, functions[i].name, strlen(functions[i].name) + 1);
-		}
-	}
-	list = out->len;
+	if (split)
+		put_parts(out, shape, at);
+	at->list = out->len;
 	for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
 		put(out, functions[i].entry - text, size, shape->swap);
 		put(out, 0, size, shape->swap); /* where the record is: below */
 	}
 	put(out, END - text, size, shape->swap);
-	for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
-		patch(out, list + (2 * i + 1) * size, out->len - (split ? list : 0), size,
-		      shape->swap);
-		put(out, functions[i].entry - text, size, shape->swap);
-		put(out, split ? name_at[i] : 0, 4, shape->swap);
-		if (!split) {
-			patch(out, out->len - 4, out->len, 4, shape->swap);
-			str_append(out, functions[i].name, strlen(functions[i].name) + 1);
-		}
+	if (!split) {
+		size_t files = out->len;
+
+		put(out, 0, 4, false);
+		put_parts(out, shape, at);
+		patch(out, files, at->units, 4, shape->swap);
 	}
-	if (relative) {
-		patch(out, 8 + 3 * shape->ptr_size, names, shape->ptr_size, shape->swap);
-		patch(out, 8 + 7 * shape->ptr_size, list, shape->ptr_size, shape->swap);
-	} else if (split) {
-		patch(out, 8 + 2 * shape->ptr_size, names, shape->ptr_size, shape->swap);
-		patch(out, 8 + 6 * shape->ptr_size, list, shape->ptr_size, shape->swap);
+	for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
+		patch(out, at->list + (2 * i + 1) * size, out->len - (split ? at->list : 0), size,
+		      shape->swap);
+		put_record(out, shape, at, i, text);
+	}
+	if (split) {
+		const size_t parts[] = {at->names, at->units, at->files, at->values, at->list};
+
+		for (unsigned i = 0; i < ARRAY_LEN(parts); i++)
+			patch(out, 8 + (words - 5 + i) * shape->ptr_size, parts[i], shape->ptr_size,
+			      shape->swap);
 	}
 }
 
@@ -98,9 +203,10 @@ TEST(every_layout)
 			shapes[i].magic == 0xfffffff0 || shapes[i].magic == 0xfffffff1 ? 0x1000 : 0;
 		struct symtab_builder builder = {0};
 		struct str bytes = {0};
+		struct places places;
 		struct symtab tab;
 
-		build(&bytes, &shapes[i], text);
+		build(&bytes, &shapes[i], text, &places);
 		const struct go_table table = {.data = (const uint8_t *)bytes.data,
 					       .size = bytes.len,
 					       .swap = shapes[i].swap,
@@ -120,23 +226,147 @@ TEST(every_layout)
 	}
 }
 
+static bool has_tree(const struct shape *shape)
+{
+	return shape->magic == 0xfffffff0 || shape->magic == 0xfffffff1;
+}
+
+static void check_lines(struct go_lines *lines, const struct shape *shape)
+{
+	struct inline_frame frames[8];
+	int deep = has_tree(shape) ? 3 : 1;
+
+	EXPECT_INT(go_lines_find(lines, 0x0fff, frames, 8), 0);
+	EXPECT_INT(go_lines_find(lines, 0x1000, frames, 8), 1);
+	EXPECT_STR(frames[0].function, "main.main");
+	EXPECT_STR(frames[0].file, FILE_ONE);
+	EXPECT_INT(frames[0].line, 10);
+	EXPECT_INT(go_lines_find(lines, 0x1004, frames, 8), 1);
+	EXPECT_INT(frames[0].line, 11);
+	EXPECT_INT(go_lines_find(lines, 0x103f, frames, 8), 1);
+	EXPECT_INT(frames[0].line, 12);
+	EXPECT(!frames[0].inlined);
+	EXPECT_INT(go_lines_find(lines, 0x1040 + 20, frames, 8), deep);
+	EXPECT_STR(frames[0].file, FILE_TWO);
+	EXPECT_INT(frames[0].line, 40);
+	EXPECT_STR(frames[deep - 1].raw_function, "main.(*T).Run");
+	EXPECT_INT(go_lines_find(lines, 0x1080, frames, 8), 0); /* behind the lines */
+	EXPECT_INT(go_lines_find(lines, 0x1101, frames, 8), 1);
+	EXPECT(!frames[0].function);
+	EXPECT_INT(frames[0].line, 10);
+	EXPECT_INT(go_lines_find(lines, END, frames, 8), 0);
+	EXPECT_INT(go_lines_find(lines, UINT64_MAX, frames, 8), 0);
+	EXPECT_INT(go_lines_find(lines, 0x1000, frames, 0), 0);
+	if (!has_tree(shape))
+		return;
+	EXPECT_INT(go_lines_find(lines, 0x1040 + 20, frames, 8), 3);
+	EXPECT_STR(frames[0].function, INNER);
+	EXPECT(frames[0].inlined);
+	EXPECT_STR(frames[1].function, OUTER);
+	EXPECT(frames[1].inlined);
+	EXPECT_STR(frames[1].file, FILE_ONE);
+	EXPECT_INT(frames[1].line, 30);
+	EXPECT_INT(frames[2].line, 11);
+	/* Of more than fit, the outermost. */
+	EXPECT_INT(go_lines_find(lines, 0x1040 + 20, frames, 2), 2);
+	EXPECT_STR(frames[0].function, INNER);
+	EXPECT_STR(frames[1].function, "main.(*T).Run");
+}
+
+TEST(lines_and_inlined_calls)
+{
+	for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+		struct arena arena = {0};
+		struct str bytes = {0};
+		struct places places;
+		struct go_lines *lines;
+
+		build(&bytes, &shapes[i], has_tree(&shapes[i]) ? 0x1000 : 0, &places);
+		const struct go_table table = {.data = (const uint8_t *)bytes.data,
+					       .size = bytes.len,
+					       .swap = shapes[i].swap,
+					       .address = 0x9000,
+					       .text = 0x1000,
+					       .gofunc = 0x9000 + places.nodes};
+		ASSERT(go_lines_of(&table, &arena, &lines) == 0 && lines);
+		check_lines(lines, &shapes[i]);
+		go_lines_free(lines);
+		arena_fini(&arena);
+		str_fini(&bytes);
+	}
+}
+
+/* Trees that lead nowhere, to themselves, or that are none. */
+TEST(damaged_trees)
+{
+	static const struct shape shape = {0xfffffff1, 8, false};
+	struct inline_frame frames[1024];
+	struct arena arena = {0};
+	struct str bytes = {0};
+	struct places places;
+	struct go_lines *lines;
+
+	build(&bytes, &shape, 0x1000, &places);
+	struct go_table table = {.data = (const uint8_t *)bytes.data,
+				 .size = bytes.len,
+				 .address = 0x9000,
+				 .text = 0x1000,
+				 .gofunc = 0x9000 + places.nodes};
+	patch(&bytes, places.nodes + 8, 8, 4, false); /* outer is called by itself */
+	ASSERT(go_lines_of(&table, &arena, &lines) == 0);
+	EXPECT_INT(go_lines_find(lines, 0x1008, frames, 1024), 513);
+	EXPECT_STR(frames[512].function, "main.main");
+	patch(&bytes, places.nodes + 8, 0x40, 4, false); /* outside the function */
+	EXPECT_INT(go_lines_find(lines, 0x1008, frames, 8), 1);
+	patch(&bytes, places.nodes + 8, 4, 4, false);
+	EXPECT_INT(go_lines_find(lines, 0x1008, frames, 8), 2);
+	patch(&bytes, places.nodes + 4, places.outer + 1, 4, false); /* inside a name */
+	EXPECT_INT(go_lines_find(lines, 0x1008, frames, 8), 1);
+	go_lines_free(lines);
+	table.gofunc = 0;
+	ASSERT(go_lines_of(&table, &arena, &lines) == 0);
+	EXPECT_INT(go_lines_find(lines, 0x1014, frames, 8), 1);
+	go_lines_free(lines);
+	table.gofunc = 0x100000; /* no file has it */
+	ASSERT(go_lines_of(&table, &arena, &lines) == 0);
+	EXPECT_INT(go_lines_find(lines, 0x1014, frames, 8), 1);
+	go_lines_free(lines);
+	arena_fini(&arena);
+	str_fini(&bytes);
+}
+
 /* Cut anywhere: what is whole has its name, nothing is read behind the end. */
 TEST(cut_tables)
 {
 	for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
 		struct str bytes = {0};
+		struct places places;
 
-		build(&bytes, &shapes[i], 0x1000);
+		build(&bytes, &shapes[i], 0x1000, &places);
 		for (size_t size = 0; size < bytes.len; size++) {
 			struct symtab_builder builder = {0};
-			const struct go_table table = {.data = (const uint8_t *)bytes.data,
+			struct inline_frame frames[8];
+			struct arena arena = {0};
+			struct go_lines *lines;
+			uint8_t *copy = malloc(MAX(size, 1u)); /* the sanitizer knows its end */
+			const struct go_table table = {.data = copy,
 						       .size = size,
 						       .swap = shapes[i].swap,
-						       .text = 0x1000};
+						       .address = 0x9000,
+						       .text = 0x1000,
+						       .gofunc = 0x9000 + places.nodes};
 
+			ASSERT(copy);
+			memcpy(copy, bytes.data, size);
 			EXPECT_INT(go_table_load(&table, &builder), 0);
-			EXPECT(builder.raw.len < ARRAY_LEN(functions));
+			EXPECT(builder.raw.len <= ARRAY_LEN(functions));
 			symtab_builder_fini(&builder);
+			EXPECT_INT(go_lines_of(&table, &arena, &lines), 0);
+			for (uint64_t at = 0x1000; lines && at < END; at += 4)
+				EXPECT(go_lines_find(lines, at, frames, 8) <= 3);
+			go_lines_free(lines);
+			arena_fini(&arena);
+			free(copy);
 		}
 		str_fini(&bytes);
 	}
