@@ -14,6 +14,9 @@ TAP_FAILED=0
 TEST_TMP=$(mktemp -d "${TMPDIR:-/tmp}/culprit-test.XXXXXX")
 cd "$TEST_TMP" || exit 99
 export CULPRIT_CACHE=$TEST_TMP/.cache
+# perf copies what it recorded into a folder; without this into the user's ~/.debug.
+export PERF_CONFIG=$TEST_TMP/.perfconfig
+printf '[buildid]\n\tdir = %s/.buildid\n' "$TEST_TMP" >"$PERF_CONFIG"
 trap 'status=$?; cd /; rm -rf "$TEST_TMP"; exit $status' EXIT
 trap 'exit 130' INT TERM
 

@@ -1,13 +1,17 @@
 #include "harness/tap.h"
 
 #include <fnmatch.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct tap_test *first_test, **last_test = &first_test;
 static unsigned expects, failures;
 static char skip_reason[256];
+static char own_dir[] = "/tmp/culprit-test-XXXXXX";
+static pid_t dir_owner; /* 0: there is none; forked children leave it alone */
 
 void tap_register(struct tap_test *test)
 {
@@ -57,6 +61,57 @@ const char *tap_data(const char *name)
 		return NULL;
 	snprintf(path, sizeof(paths[0]), "%s/%s", tap_data_dir(), name);
 	return access(path, R_OK) == 0 ? path : NULL;
+}
+
+/* Async-signal-safe. */
+__attribute__((destructor)) static void remove_dir(void)
+{
+	pid_t child;
+
+	if (dir_owner != getpid())
+		return;
+	child = _Fork();
+	if (child == 0) {
+		execl("/bin/rm", "rm", "-rf", own_dir, (char *)NULL);
+		_exit(127);
+	}
+	if (child > 0)
+		waitpid(child, NULL, 0);
+	dir_owner = 0;
+}
+
+static void ended_by(int signal)
+{
+	remove_dir();
+	raise(signal); /* handled once: now it does what it does */
+}
+
+const char *tap_dir(void)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGABRT, SIGSEGV, SIGBUS};
+	struct sigaction action = {.sa_handler = ended_by, .sa_flags = (int)SA_RESETHAND}, old;
+
+	if (dir_owner)
+		return own_dir;
+	if (!mkdtemp(own_dir))
+		abort();
+	dir_owner = getpid();
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+		/* what a sanitizer or a test handles stays with it */
+		if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+			sigaction(signals[i], &action, NULL);
+	return own_dir;
+}
+
+int tap_shell(const char *fmt, ...)
+{
+	char command[8192];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(command, sizeof(command), fmt, args);
+	va_end(args);
+	return system(command); /* NOLINT(cert-env33-c): tests run the tools of the machine */
 }
 
 static bool selected(const char *name, int argc, char **argv)

@@ -36,6 +36,12 @@ const char *tap_data_dir(void);
  * read. */
 const char *tap_data(const char *name);
 
+/* A folder of this program in /tmp, made when first asked for and removed with all that is in it
+ * when the program ends, by a signal too. */
+const char *tap_dir(void);
+/* Runs a command of the shell, as system(). */
+int tap_shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 #define TEST(name_)                                                         \
 	static void test_##name_(void);                                     \
 	__attribute__((constructor)) static void register_##name_(void)     \

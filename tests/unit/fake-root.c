@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "harness/tap.h"
 
 #define CPU     "/sys/devices/system/cpu/cpu%u"
 #define DEVICES "/sys/bus/event_source/devices"
 
 void fake_root_make(struct fake_root *root)
 {
-	snprintf(root->path, sizeof(root->path), "/tmp/culprit-root-XXXXXX");
+	snprintf(root->path, sizeof(root->path), "%s/root-XXXXXX", tap_dir());
 	if (!mkdtemp(root->path))
 		abort();
 	root->host.root = root->path;

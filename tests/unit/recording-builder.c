@@ -236,20 +236,10 @@ const char *write_recording(const void *data, size_t size)
 {
 	int fd;
 
-	if (file_name[0] == '\0') {
-		strcpy(file_name, "/tmp/culprit-recording-XXXXXX");
-		fd = mkstemp(file_name);
-	} else {
-		fd = open(file_name, O_WRONLY | O_TRUNC | O_CLOEXEC);
-	}
+	snprintf(file_name, sizeof(file_name), "%s/recording", tap_dir());
+	fd = open(file_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	EXPECT(fd >= 0 && fd_write_all(fd, data, size) == 0);
 	if (fd >= 0)
 		close(fd);
 	return file_name;
-}
-
-__attribute__((destructor)) static void remove_recording(void)
-{
-	if (file_name[0])
-		unlink(file_name);
 }

@@ -262,29 +262,26 @@ TEST(zstd_round_trip)
 
 TEST(file_reads_bounded_and_writes_atomically)
 {
-	char dir[] = "/tmp/culprit-test-XXXXXX", path[64];
+	char path[64];
 	CLEANUP_FREE char *data = NULL;
 	struct file_map map;
 	struct err err = {0};
 	size_t size;
 
-	ASSERT(mkdtemp(dir));
-	snprintf(path, sizeof(path), "%s/a", dir);
+	snprintf(path, sizeof(path), "%s/a", tap_dir());
 	EXPECT_INT(file_write_atomic(path, "hello", 5, 0644, &err), 0);
 	EXPECT_INT(file_read(path, 100, &data, &size, &err), 0);
 	EXPECT(size == 5 && strcmp(data, "hello") == 0);
 	EXPECT_INT(file_map_open(path, &map, &err), 0);
 	EXPECT(map.size == 5 && memcmp(map.data, "hello", 5) == 0);
 	file_map_close(&map);
-	EXPECT_INT(file_map_open(dir, &map, &err), -EISDIR);
+	EXPECT_INT(file_map_open(tap_dir(), &map, &err), -EISDIR);
 	EXPECT_INT(file_map_open("/dev/null", &map, &err), -EINVAL);
 	free(data);
 	data = NULL;
 	EXPECT_INT(file_read("/proc/self/maps", 16, &data, &size, &err), -EFBIG);
 	EXPECT_INT(file_read("/nonexistent", 16, &data, &size, &err), -ENOENT);
 	EXPECT_STR(err.text, "/nonexistent: No such file or directory");
-	unlink(path);
-	rmdir(dir);
 }
 
 static int ones_file(size_t size)

@@ -49,7 +49,8 @@ TEST(ring_order)
 	{
 		uint64_t lost = ring.lost;
 
-		ok(lat_ring_read(&ring, true, &record) && record.number == 29 && ring.lost == lost + 1,
+		ok(lat_ring_read(&ring, true, &record) && record.number == 29 &&
+			   ring.lost == lost + 1,
 		   "once the writers have ended it counts as lost");
 	}
 }
@@ -286,12 +287,11 @@ TEST(live_limits)
 {
 	struct latency_options options = live_options(LATENCY_TIMERLAT);
 	struct counts counts;
-	char trace[] = "/tmp/culprit-flight-XXXXXX", line[512];
+	char trace[64], line[512];
 	unsigned lines = 0;
 	FILE *file;
-	int fd = mkstemp(trace);
 
-	close(fd);
+	snprintf(trace, sizeof(trace), "%s/flight", tap_dir());
 	options.limits.irq_ns = 1; /* the first wake-up reaches it */
 	options.stack_ns = 1;
 	options.trace = true;
@@ -309,7 +309,6 @@ TEST(live_limits)
 		ok(lines > 4, "B: the flight recorder has %u lines", lines);
 	}
 	latency_run_fini(&counts.run);
-	unlink(trace);
 	options = live_options(LATENCY_TIMERLAT);
 	options.limits.thread_ns = 1;
 	if (measure(&engine_user_ops, &options, ended, &counts, NULL))

@@ -20,23 +20,6 @@
 
 #define FRAMES 64
 
-static char work_dir[] = "/tmp/culprit-inlines-XXXXXX";
-
-__attribute__((constructor)) static void make_work_dir(void)
-{
-	if (!mkdtemp(work_dir))
-		abort();
-}
-
-__attribute__((destructor)) static void remove_work_dir(void)
-{
-	char command[256];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", work_dir);
-	if (system(command) != 0)
-		fprintf(stderr, "# cannot remove %s\n", work_dir);
-}
-
 struct agreement {
 	unsigned addresses, with_lines, frames, names, files, lines, columns, depth;
 	/* Differences that are choices: */
@@ -269,7 +252,7 @@ static bool agree(const char *path, size_t count, struct agreement *a)
 	n = spots && module ? choose(path, spots, count) : 0;
 	if (n == 0 || !tool)
 		return false;
-	snprintf(list, sizeof(list), "%s/addresses", work_dir);
+	snprintf(list, sizeof(list), "%s/addresses", tap_dir());
 	file = fopen(list, "we");
 	if (!file)
 		return false;
@@ -449,8 +432,8 @@ TEST(names_are_found_in_a_supplement)
 	char object[256], other[256];
 
 	SKIP_IF(!main || !supplement, "no test data");
-	snprintf(object, sizeof(object), "%s/program", work_dir);
-	snprintf(other, sizeof(other), "%s/meow", work_dir);
+	snprintf(object, sizeof(object), "%s/program", tap_dir());
+	snprintf(other, sizeof(other), "%s/meow", tap_dir());
 	EXPECT_INT(symlink(main, object), 0);
 	EXPECT_INT(count_inlined(object), 0);
 	EXPECT_INT(symlink(supplement, other), 0);

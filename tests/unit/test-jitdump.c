@@ -13,25 +13,12 @@
 #define TYPE (SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_PERIOD | SAMPLE_CALLCHAIN)
 #define PID  77
 
-static char folder[] = "/tmp/culprit-jitdump-XXXXXX", dump_path[64], data_path[64];
+static char dump_path[64], data_path[64];
 
-static void make_folder(void)
+static void name_files(void)
 {
-	static bool made;
-
-	/* Made once; the name tells nothing: an X may have been drawn for it. */
-	if (!made)
-		EXPECT(mkdtemp(folder) != NULL);
-	made = true;
-	snprintf(dump_path, sizeof(dump_path), "%s/jit-%d.dump", folder, PID);
-	snprintf(data_path, sizeof(data_path), "%s/perf.data", folder);
-}
-
-__attribute__((destructor)) static void remove_folder(void)
-{
-	unlink(dump_path);
-	unlink(data_path);
-	rmdir(folder);
+	snprintf(dump_path, sizeof(dump_path), "%s/jit-%d.dump", tap_dir(), PID);
+	snprintf(data_path, sizeof(data_path), "%s/perf.data", tap_dir());
 }
 
 /* The builder's numbers, in a jitdump's records. */
@@ -165,7 +152,7 @@ static void expect_names(const char *want)
 
 TEST(the_same_clock)
 {
-	make_folder();
+	name_files();
 	put_dump(0, 1000000, 0);
 	put_recording(0, 1000000, true);
 	expect_names("first third second@s.js:8 third elf ");
@@ -175,7 +162,7 @@ TEST(the_same_clock)
  * another clock. */
 TEST(another_clock_is_reconciled)
 {
-	make_folder();
+	name_files();
 	put_dump(5000000000, 5000000000, 0);
 	put_recording(1000000, 1000000, false);
 	expect_names(IN_TIME);
@@ -190,7 +177,7 @@ TEST(another_clock_is_reconciled)
 /* Nothing relates the clocks: what was placed last has the name, whenever. */
 TEST(an_unknown_clock)
 {
-	make_folder();
+	name_files();
 	put_dump(0, 1000000, 0);
 	put_recording(0, 1000000, false);
 	expect_names("second third second third elf ");
@@ -205,7 +192,7 @@ TEST(cycles_by_the_recordings_conversion)
 	char *data;
 	size_t size;
 
-	make_folder();
+	name_files();
 	/* ns = 600000 + (cycles * 2 >> 1) */
 	put_dump(400000, 400000, 1);
 	put_recording(0, 1000000, false);

@@ -12,26 +12,14 @@
 #include "harness/tap.h"
 #include "symbols/name-cache-internal.h"
 
-static char work_dir[] = "/tmp/culprit-names-XXXXXX";
 static char dir[64], file[128], source[64];
 static const struct build_id id = {{1, 2, 3, 4, 5, 6, 7, 8}, 8};
 
-__attribute__((constructor)) static void make_work_dir(void)
+__attribute__((constructor)) static void name_files(void)
 {
-	if (!mkdtemp(work_dir))
-		abort();
-	snprintf(dir, sizeof(dir), "%s/names", work_dir);
+	snprintf(dir, sizeof(dir), "%s/names", tap_dir());
 	snprintf(file, sizeof(file), "%s/0102030405060708", dir);
-	snprintf(source, sizeof(source), "%s/object", work_dir);
-}
-
-__attribute__((destructor)) static void remove_work_dir(void)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", work_dir);
-	if (system(command) != 0)
-		fprintf(stderr, "# cannot remove %s\n", work_dir);
+	snprintf(source, sizeof(source), "%s/object", tap_dir());
 }
 
 static void put(const char *path, const char *text)

@@ -708,18 +708,6 @@ TEST(vdso_of_another_kernel)
 	}
 }
 
-static int shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static int shell(const char *fmt, ...)
-{
-	char command[1024];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(command, sizeof(command), fmt, args);
-	va_end(args);
-	return system(command);
-}
-
 /* A recording of another kernel with the file of its module here, packed or not: its functions are
  * named by it, if the build id is the recorded one. */
 TEST(kernel_modules_by_their_files)
@@ -727,18 +715,17 @@ TEST(kernel_modules_by_their_files)
 	static const char *const packers[] = {"", ".xz", ".zst", ".gz"};
 	static const uint8_t id[20] = {0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa,
 				       0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa};
-	char dir[] = "/tmp/culprit-module-XXXXXX", file[128];
+	const char *dir = tap_dir();
+	char file[128];
 
-	ASSERT(mkdtemp(dir) != NULL);
-	if (shell("cd %s && printf '.text\\nfirst: .skip 64\\n.globl second\\nsecond: .skip 64\\n' "
-		  "|"
-		  " cc -c -x assembler -o x.o - 2>/dev/null && cc -r -nostdlib "
-		  "-Wl,--build-id=0x112233445566778899aa112233445566778899aa -o nls-x.ko x.o "
-		  "2>/dev/null",
-		  dir) != 0) {
-		shell("rm -rf %s", dir);
+	if (tap_shell("cd %s && printf '.text\\nfirst: .skip 64\\n.globl second\\nsecond: .skip "
+		      "64\\n' "
+		      "|"
+		      " cc -c -x assembler -o x.o - 2>/dev/null && cc -r -nostdlib "
+		      "-Wl,--build-id=0x112233445566778899aa112233445566778899aa -o nls-x.ko x.o "
+		      "2>/dev/null",
+		      dir) != 0)
 		SKIP("no compiler that makes relocatable objects with a build id");
-	}
 	for (unsigned i = 0; i < 2 * ARRAY_LEN(packers); i++) {
 		const char *packer = packers[i / 2];
 		const struct collect_options options = {0};
@@ -748,10 +735,10 @@ TEST(kernel_modules_by_their_files)
 		bool same = i % 2 == 0;
 
 		snprintf(file, sizeof(file), "%s/nls-x.ko%s", dir, packer);
-		if (packer[0] && shell("cd %s && %s -kf nls-x.ko 2>/dev/null", dir,
-				       packer[1] == 'x'   ? "xz"
-				       : packer[1] == 'z' ? "zstd -q"
-							  : "gzip") != 0)
+		if (packer[0] && tap_shell("cd %s && %s -kf nls-x.ko 2>/dev/null", dir,
+					   packer[1] == 'x'   ? "xz"
+					   : packer[1] == 'z' ? "zstd -q"
+							      : "gzip") != 0)
 			continue;
 		pipe_begin(&b, TYPE);
 		put_string(&section, "9.9.9-other");
@@ -780,5 +767,4 @@ TEST(kernel_modules_by_their_files)
 		str_fini(&section.bytes);
 		str_fini(&b.bytes);
 	}
-	shell("rm -rf %s", dir);
 }

@@ -453,14 +453,15 @@ TEST(files_made_to_crash_parsers_are_refused_or_empty)
 TEST(cut_recording_shows_what_is_before_the_cut)
 {
 	const char *file = tap_data("sampling/quipper/perf.data.systemwide.0-3.4");
-	char copy[] = "/tmp/culprit-cut-XXXXXX", *data;
+	char copy[64], *data;
 	long long before = 507;
 	size_t size;
 	int fd;
 
 	SKIP_IF(!file, "no recordings: set CULPRIT_TEST_DATA");
 	ASSERT(file_read(file, 1 << 20, &data, &size, NULL) == 0);
-	fd = mkostemp(copy, O_CLOEXEC);
+	snprintf(copy, sizeof(copy), "%s/cut", tap_dir());
+	fd = open(copy, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	ASSERT(fd >= 0 && fd_write_all(fd, data, size) == 0);
 	while (size > 97) {
 		struct err err = {0};
@@ -480,7 +481,6 @@ TEST(cut_recording_shows_what_is_before_the_cut)
 	}
 	EXPECT(size <= 97);
 	close(fd);
-	unlink(copy);
 	free(data);
 }
 

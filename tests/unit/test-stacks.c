@@ -20,20 +20,12 @@
 	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN | \
 	 PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER)
 
-static char path[64] = "/tmp/culprit-stacks-XXXXXX";
+static char path[64];
 
-__attribute__((destructor)) static void remove_file(void)
-{
-	unlink(path);
-}
-
-/* A name of this run; nothing is there. */
+/* Nothing is there. */
 static void fresh_path(void)
 {
-	int fd = strchr(path, 'X') ? mkstemp(path) : -1;
-
-	if (fd >= 0)
-		close(fd);
+	snprintf(path, sizeof(path), "%s/stacks", tap_dir());
 	unlink(path);
 }
 
@@ -442,7 +434,7 @@ struct parser_case {
 static void compare_with_parser(const struct parser_case *c)
 {
 	static const char *const no_dirs[] = {NULL};
-	char root[] = "/tmp/culprit-root-XXXXXX", name[256], file[4096];
+	char root[64], name[256], file[4096];
 	struct symbols_options options = {.debug_dirs = no_dirs};
 	struct str recording = {0}, binary = {0};
 	struct oracle oracle = {0};
@@ -455,6 +447,7 @@ static void compare_with_parser(const struct parser_case *c)
 	EXPECT_INT(inflate_to(name, &oracle.text), 0);
 	snprintf(name, sizeof(name), "sampling/perfparser/%s/%s.zlib", c->folder, c->program);
 	EXPECT_INT(inflate_to(name, &binary), 0);
+	snprintf(root, sizeof(root), "%s/root-XXXXXX", tap_dir());
 	options.root = mkdtemp(root);
 	snprintf(file, sizeof(file), "%s%s", root, c->path);
 	*strrchr(file, '/') = '\0';
@@ -479,11 +472,6 @@ static void compare_with_parser(const struct parser_case *c)
 	EXPECT_INT(oracle.same, c->same);
 	EXPECT_INT(oracle.longer, c->longer);
 	EXPECT_INT(oracle.no_user_part, c->no_user_part);
-	unlink(file);
-	while (*strrchr(file, '/') && strlen(file) > strlen(root)) {
-		*strrchr(file, '/') = '\0';
-		rmdir(file);
-	}
 	str_fini(&recording);
 	str_fini(&binary);
 	str_fini(&oracle.text);

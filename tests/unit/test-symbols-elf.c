@@ -18,35 +18,6 @@
 #include "harness/tap.h"
 #include "symbols/symbols.h"
 
-static char work_dir[] = "/tmp/culprit-symbols-XXXXXX";
-
-__attribute__((constructor)) static void make_work_dir(void)
-{
-	if (!mkdtemp(work_dir))
-		abort();
-}
-
-__attribute__((destructor)) static void remove_work_dir(void)
-{
-	char command[256];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", work_dir);
-	if (system(command) != 0)
-		fprintf(stderr, "# cannot remove %s\n", work_dir);
-}
-
-static int shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static int shell(const char *fmt, ...)
-{
-	char command[8192];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(command, sizeof(command), fmt, args);
-	va_end(args);
-	return system(command);
-}
-
 static const char *program(const char *name)
 {
 	static char path[4][4096];
@@ -313,10 +284,10 @@ static bool split_debug(const char *from, const char *stripped, const char *debu
 
 	if (!objcopy || !from)
 		return false;
-	return shell("%s --only-keep-debug '%s' '%s'", objcopy, from, debug) == 0 &&
-	       shell("%s --strip-all %s%s%s '%s' '%s'", objcopy,
-		     link ? "--add-gnu-debuglink='" : "", link ? debug : "", link ? "'" : "", from,
-		     stripped) == 0;
+	return tap_shell("%s --only-keep-debug '%s' '%s'", objcopy, from, debug) == 0 &&
+	       tap_shell("%s --strip-all %s%s%s '%s' '%s'", objcopy,
+			 link ? "--add-gnu-debuglink='" : "", link ? debug : "", link ? "'" : "",
+			 from, stripped) == 0;
 }
 
 TEST(debug_file_by_build_id)
@@ -326,9 +297,9 @@ TEST(debug_file_by_build_id)
 	struct build_id id;
 	struct fixture f;
 
-	snprintf(stripped, sizeof(stripped), "%s/byid", work_dir);
-	snprintf(debug, sizeof(debug), "%s/byid.debug", work_dir);
-	snprintf(dir, sizeof(dir), "%s/dbg", work_dir);
+	snprintf(stripped, sizeof(stripped), "%s/byid", tap_dir());
+	snprintf(debug, sizeof(debug), "%s/byid.debug", tap_dir());
+	snprintf(dir, sizeof(dir), "%s/dbg", tap_dir());
 	SKIP_IF(!split_debug(original, stripped, debug, false),
 		"objcopy or the test programs are not there");
 	ASSERT(build_id_read(stripped, &id, NULL) == 0);
@@ -336,16 +307,16 @@ TEST(debug_file_by_build_id)
 	f = load(stripped, dir);
 	EXPECT_STR(name_of(f.module, original, address_of(original, "static_function")), "?");
 	symbols_free(f.symbols);
-	ASSERT(shell("mkdir -p '%s/.build-id/%.2s' && cp '%s' '%s/.build-id/%.2s/%s.debug'", dir,
-		     hex, debug, dir, hex, hex + 2) == 0);
+	ASSERT(tap_shell("mkdir -p '%s/.build-id/%.2s' && cp '%s' '%s/.build-id/%.2s/%s.debug'",
+			 dir, hex, debug, dir, hex, hex + 2) == 0);
 	f = load(stripped, dir);
 	check_against_nm(original, f.module, "", 1);
 	EXPECT_STR(name_of(f.module, original, address_of(original, "static_function")),
 		   "static_function");
 	symbols_free(f.symbols);
 	/* Another program's debug file under this id must not be believed. */
-	ASSERT(shell("cp '%s' '%s/.build-id/%.2s/%s.debug'", program("symprog-fixed"), dir, hex,
-		     hex + 2) == 0);
+	ASSERT(tap_shell("cp '%s' '%s/.build-id/%.2s/%s.debug'", program("symprog-fixed"), dir, hex,
+			 hex + 2) == 0);
 	f = load(stripped, dir);
 	EXPECT_STR(name_of(f.module, original, address_of(original, "static_function")), "?");
 	symbols_free(f.symbols);
@@ -358,15 +329,15 @@ TEST(debug_file_by_debuglink)
 	struct fixture f;
 
 	/* The static program has no build id: the CRC alone decides. */
-	snprintf(stripped, sizeof(stripped), "%s/bylink", work_dir);
-	snprintf(debug, sizeof(debug), "%s/bylink.debug", work_dir);
+	snprintf(stripped, sizeof(stripped), "%s/bylink", tap_dir());
+	snprintf(debug, sizeof(debug), "%s/bylink.debug", tap_dir());
 	SKIP_IF(!split_debug(original, stripped, debug, true),
 		"objcopy or the test programs are not there");
 	f = load(stripped, NULL);
 	EXPECT_STR(name_of(f.module, original, address_of(original, "static_function")),
 		   "static_function");
 	symbols_free(f.symbols);
-	ASSERT(shell("printf x >> '%s'", debug) == 0);
+	ASSERT(tap_shell("printf x >> '%s'", debug) == 0);
 	f = load(stripped, NULL);
 	EXPECT_STR(name_of(f.module, original, address_of(original, "static_function")), "?");
 	symbols_free(f.symbols);
@@ -380,13 +351,14 @@ TEST(minidebuginfo)
 	struct fixture f;
 
 	SKIP_IF(!original || !objcopy || !xz, "objcopy, xz or the test programs are not there");
-	snprintf(mini, sizeof(mini), "%s/mini", work_dir);
-	ASSERT(shell("%s --only-keep-debug '%s' '%s.dbg' && %s --strip-debug '%s.dbg' && %s -kf "
-		     "'%s.dbg' && "
-		     "%s --strip-all --remove-section=.gnu_debuglink --add-section "
-		     ".gnu_debugdata='%s.dbg.xz' '%s' '%s'",
-		     objcopy, original, mini, objcopy, mini, xz, mini, objcopy, mini, original,
-		     mini) == 0);
+	snprintf(mini, sizeof(mini), "%s/mini", tap_dir());
+	ASSERT(tap_shell(
+		       "%s --only-keep-debug '%s' '%s.dbg' && %s --strip-debug '%s.dbg' && %s -kf "
+		       "'%s.dbg' && "
+		       "%s --strip-all --remove-section=.gnu_debuglink --add-section "
+		       ".gnu_debugdata='%s.dbg.xz' '%s' '%s'",
+		       objcopy, original, mini, objcopy, mini, xz, mini, objcopy, mini, original,
+		       mini) == 0);
 	f = load(mini, NULL);
 	check_against_nm(original, f.module, "", 1);
 	EXPECT_STR(name_of(f.module, original, address_of(original, "static_function")),
@@ -425,8 +397,8 @@ TEST(deleted_file_of_a_process_is_found)
 
 	SKIP_IF(!path, "no test programs");
 	SKIP_IF(geteuid() != 0, "needs root to open /proc/PID/map_files");
-	snprintf(copy, sizeof(copy), "%s/deleted", work_dir);
-	ASSERT(shell("cp '%s' '%s'", path, copy) == 0);
+	snprintf(copy, sizeof(copy), "%s/deleted", tap_dir());
+	ASSERT(tap_shell("cp '%s' '%s'", path, copy) == 0);
 	ASSERT(file_map_open(copy, &map, NULL) == 0);
 	ASSERT(unlink(copy) == 0);
 	ASSERT(symbols_new(NULL, &symbols) == 0);
@@ -452,7 +424,7 @@ TEST(no_section_headers)
 	memcpy(&header, data, sizeof(header));
 	header.e_shoff = header.e_shnum = header.e_shstrndx = 0;
 	memcpy(data, &header, sizeof(header));
-	snprintf(cut, sizeof(cut), "%s/no-sections", work_dir);
+	snprintf(cut, sizeof(cut), "%s/no-sections", tap_dir());
 	ASSERT(file_write_atomic(cut, data, size, 0600, NULL) == 0);
 	free(data);
 	f = load(cut, NULL);

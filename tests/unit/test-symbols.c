@@ -410,17 +410,8 @@ static bool fake_text(const struct fake_root *root, const char *name, const char
 
 static bool fake_make(struct fake_root *root)
 {
-	strcpy(root->path, "/tmp/culprit-root-XXXXXX");
+	snprintf(root->path, sizeof(root->path), "%s/root-XXXXXX", tap_dir());
 	return mkdtemp(root->path) != NULL;
-}
-
-static void fake_remove(const struct fake_root *root)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", root->path);
-	if (system(command) != 0)
-		fprintf(stderr, "# cannot remove %s\n", root->path);
 }
 
 TEST(perf_map_of_a_container)
@@ -447,7 +438,6 @@ TEST(perf_map_of_a_container)
 	ASSERT(module_status(map) != NULL);
 	EXPECT(strstr(module_status(map), "/tmp/perf-100.map") != NULL);
 	symbols_free(symbols);
-	fake_remove(&root);
 }
 
 /* A jitdump put together: header, loads, a move, records to pass over, one that is cut. */
@@ -623,7 +613,6 @@ TEST(kernel_names_the_sysctl_and_refuses_another_kernel)
 	ASSERT(module_status(kernel) != NULL);
 	EXPECT(strstr(module_status(kernel), "not the recorded one") != NULL);
 	symbols_free(symbols);
-	fake_remove(&root);
 }
 
 /* An ELF file of either class and byte order: one executable segment and section, three symbols. */

@@ -277,14 +277,12 @@ static int each_of_many(void *arg, struct latency_sink *sink)
 
 TEST(records_come_back_as_they_went)
 {
-	char path[] = "/tmp/culprit-records-XXXXXX", command[128], *had = NULL, *have = NULL;
+	char path[64], command[128], *had = NULL, *have = NULL;
 	size_t had_size, have_size;
 	struct text before = {.sink.take = take_text}, after = {.sink.take = take_text};
 	struct err err = {0};
-	int fd = mkstemp(path);
 
-	ASSERT(fd >= 0);
-	close(fd);
+	snprintf(path, sizeof(path), "%s/records", tap_dir());
 	before.out = open_memstream(&had, &had_size);
 	after.out = open_memstream(&have, &have_size);
 	ASSERT(before.out && after.out);
@@ -303,22 +301,18 @@ TEST(records_come_back_as_they_went)
 	}
 	free(had);
 	free(have);
-	unlink(path);
 }
 
 TEST(many_records_and_losses)
 {
-	char path[] = "/tmp/culprit-records-XXXXXX";
+	char path[64];
 	struct text after = {.sink.take = take_text};
-	int fd = mkstemp(path);
 
-	ASSERT(fd >= 0);
-	close(fd);
+	snprintf(path, sizeof(path), "%s/records", tap_dir());
 	EXPECT_INT(trace_dat_write_records(each_of_many, NULL, "mono", path, NULL), 0);
 	EXPECT_INT(trace_dat_read(path, &after.sink, NULL), 2000);
 	EXPECT_INT(after.lost, 2);
 	EXPECT_INT(after.lost_events, 41);
-	unlink(path);
 }
 
 /* --- this kernel ----------------------------------------------------------------------------- */
@@ -368,7 +362,6 @@ TEST(this_kernels_buffers)
 						     .buffer_kib = 1024,
 						     .events = trace_flight_events,
 						     .event_count = trace_flight_event_count};
-	char folder[] = "/tmp/culprit-dat-XXXXXX", command[64];
 	struct tracefs tracefs;
 	struct trace_flight *flight = NULL;
 	struct journal *journal;
@@ -385,11 +378,7 @@ TEST(this_kernels_buffers)
 		journal_free(journal);
 		SKIP("%s", err.text);
 	}
-	if (EXPECT(mkdtemp(folder) != NULL)) {
-		record_and_write(flight, folder);
-		snprintf(command, sizeof(command), "rm -rf %s", folder);
-		EXPECT_INT(system(command), 0);
-	}
+	record_and_write(flight, tap_dir());
 	trace_flight_free(flight);
 	EXPECT_INT(journal_restore(journal, &err), 0);
 	journal_free(journal);
