@@ -14,7 +14,7 @@ static int collect(const char *path, const struct collect_options *options, stru
 {
 	struct session *session;
 	struct profile profile;
-	int r = session_open_watched(path, options->progress, options->progress_arg, &session, err);
+	int r = session_open_header(path, options->progress, options->progress_arg, &session, err);
 
 	if (r < 0)
 		return r;
@@ -23,6 +23,7 @@ static int collect(const char *path, const struct collect_options *options, stru
 		r = collect_profile(session, options, &profile, err);
 		if (r < 0) {
 			profile_fini(&profile);
+			err_wrap(err, r, "%s", path);
 		} else {
 			*ret_stats = *session_stats(session);
 			*ret = profile;

@@ -79,7 +79,7 @@ static int open_recording(struct watch *watch, const struct view_input_options *
 		.progress = progress_show,
 		.progress_arg = &watch->progress,
 	};
-	int r = session_open_watched(input->path, progress_show, &watch->progress, &input->session,
+	int r = session_open_header(input->path, progress_show, &watch->progress, &input->session,
 				     err);
 
 	names_apply(watch->self, &options->names, &places, &collect.symbols);

@@ -42,7 +42,6 @@ struct programs {
 	VEC(struct code_range) functions;  /* of the program at hand, sorted */
 	size_t told;                       /* ksymbols of the records; the features' come behind */
 	size_t file_bytes;
-	uint64_t begin; /* when the kernel's own code was mapped: ours comes right behind */
 };
 
 int session_bpf_feature(struct session *session, unsigned feature, const uint8_t *data, size_t size)
@@ -176,10 +175,11 @@ static int map_function(struct programs *programs, const struct bpf_info *info,
 	struct session *session = programs->session;
 	struct side_event event = {.kind = SIDE_MMAP,
 				   .pid = PID_KERNEL,
-				   .key = programs->begin,
+				   /* What came before it would be forgotten. */
+				   .key = session->kernel_mapped,
 				   .start = symbol->start,
 				   .end = symbol->end,
-				   .subject = symbol->dso};
+				   .dso = symbol->dso};
 	uint64_t until = UINT64_MAX;
 	uint32_t index;
 	int r;
@@ -188,12 +188,12 @@ static int map_function(struct programs *programs, const struct bpf_info *info,
 		event.key = MAX(event.key, session->bpf_presences.data[index].from);
 		until = session->bpf_presences.data[index].until;
 	}
-	r = vec_push(&session->side, event);
+	r = frontier_add(session, &event);
 	if (r < 0 || until == UINT64_MAX)
 		return r;
 	event.key = MAX(event.key, until);
-	event.subject = session->kernel->id;
-	return vec_push(&session->side, event);
+	event.dso = session->kernel->id;
+	return frontier_add(session, &event);
 }
 
 static int name_function(struct session *session, const struct bpf_info *info,
@@ -307,19 +307,6 @@ static int add_program(struct programs *programs, const struct bpf_info *info)
 	return r < 0 ? r : add_lines(programs, info, types);
 }
 
-/* The kernel's own mapping covers everything: what comes before it would be forgotten. */
-static void find_begin(struct programs *programs)
-{
-	const struct session *session = programs->session;
-
-	vec_for_each(&session->side, event)
-		if (event->kind == SIDE_MMAP && event->pid == PID_KERNEL &&
-		    event->subject == session->kernel->id) {
-			programs->begin = event->key;
-			break;
-		}
-}
-
 static int add_programs(struct programs *programs)
 {
 	const struct str *section = &programs->session->bpf_infos;
@@ -328,7 +315,6 @@ static int add_programs(struct programs *programs)
 	struct bpf_info info;
 	int status = find_types(programs);
 
-	find_begin(programs);
 	for (uint32_t i = 0; i < count && status == 0 && bpf_info_next(&r, &info); i++)
 		status = add_program(programs, &info);
 	return status;

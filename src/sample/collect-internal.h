@@ -11,7 +11,8 @@
 struct collect_location {
 	uint64_t address;
 	uint32_t dso; /* id + 1; 0: none */
-	uint32_t context;
+	uint16_t context;
+	bool keep; /* samples in it are wanted */
 };
 
 struct collect_stack {
@@ -90,11 +91,14 @@ struct pending {
 };
 
 #define PENDING_MAX SAMPLES_AHEAD
+/* Two lines: the processor fetches them in pairs. */
+#define CACHE_LINE_BYTES 128
 
+/* One thread's; no cache line is another's. */
 struct collector {
-	const struct collect_options *options;
-	const bool *keep_event, *keep_dso; /* NULL: all */
-	uint64_t from, to;                 /* only samples of these times */
+	_Alignas(CACHE_LINE_BYTES) const struct collect_options *options;
+	const bool *keep_event; /* NULL: all */
+	uint64_t from, to;      /* only samples of these times */
 	struct sample_reader reader;
 	struct frame_walk frames;
 

@@ -34,6 +34,15 @@ static int known_grow(struct collector *collector, uint32_t pairs)
 	return 0;
 }
 
+/* What the glob chooses among objects; dso may be NULL. */
+static bool keeps_object(const struct collector *collector, const struct dso *dso)
+{
+	const char *glob = collector->options->dso, *path = dso ? dso->path : "[unknown]";
+	const char *base = strrchr(path, '/');
+
+	return !glob || str_glob(glob, path) || (base && str_glob(glob, base + 1));
+}
+
 int collector_init(struct collector *collector, struct session *session,
 		   const struct collect_options *options)
 {
@@ -46,7 +55,8 @@ int collector_init(struct collector *collector, struct session *session,
 	if (r == 0)
 		r = known_grow(collector, KNOWN_PAIRS_MIN);
 	if (r == 0)
-		r = vec_push(&collector->locations, ((struct collect_location){0}));
+		r = vec_push(&collector->locations,
+			     ((struct collect_location){.keep = keeps_object(collector, NULL)}));
 	if (r == 0)
 		r = vec_push(&collector->stacks, ((struct collect_stack){0}));
 	return r < 0 || !collector->leaves || !collector->label_slots ? -ENOMEM : 0;
@@ -83,14 +93,16 @@ static bool location_equal(const void *owner, uint32_t id, const void *key)
 static int intern_location(struct collector *collector, const struct sample_frame *frame,
 			   uint32_t *ret)
 {
-	struct collect_location key = {frame->address, frame->dso ? frame->dso->id + 1 : 0,
-				       frame->context};
+	struct collect_location key = {.address = frame->address,
+				       .dso = frame->dso ? frame->dso->id + 1 : 0,
+				       .context = (uint16_t)frame->context};
 	uint64_t hash = hash_pair(key.address, (uint64_t)key.dso << 8 | key.context);
 	int r;
 
 	*ret = hash_index_find(&collector->location_index, hash, location_equal, collector, &key);
 	if (*ret != HASH_NONE)
 		return 0;
+	key.keep = keeps_object(collector, frame->dso);
 	*ret = (uint32_t)collector->locations.len;
 	r = vec_push(&collector->locations, key);
 	return r < 0 ? r : hash_index_add(&collector->location_index, hash, *ret);
@@ -390,7 +402,7 @@ static int collect_new(struct collector *collector, const struct pending *at,
 		r = leaf_location(collector, raw, &at->leaf, &location);
 	if (r < 0)
 		return r;
-	if (collector->keep_dso && !collector->keep_dso[collector->locations.data[location].dso])
+	if (!collector->locations.data[location].keep)
 		return 0;
 	if (at->chain) {
 		r = find_chain(collector, raw, &at->leaf, &at->key, &known.chain);

@@ -18,91 +18,91 @@ struct collect {
 	struct profile *profile;
 	struct collector *collectors;
 	unsigned count, next; /* collectors handed out so far */
-	size_t chunks_done;
+	size_t chunks_taken;
 	pthread_mutex_t lock;
-	bool *keep_event, *keep_dso;
+	bool scan; /* the first pass is to be made, too */
+	struct err *err;
+	bool *keep_event;
 	uint64_t from, to; /* times of the samples wanted */
 	uint32_t *columns; /* by event: its first value type, or HASH_NONE */
 	struct unnamed_list unnamed;
 };
 
-static bool dso_matches(const char *glob, const char *path)
+/* The events that the glob chooses, once, by index. */
+static int choose_events(struct collect *collect)
 {
-	const char *base = strrchr(path, '/');
+	const char *glob = collect->options->event;
+	uint32_t count;
+	const struct session_event *event = session_events(collect->session, &count);
 
-	return str_glob(glob, path) || (base && str_glob(glob, base + 1));
-}
-
-/* What the globs choose, once: events by index, objects by id + 1 (0: no object). */
-static int make_filters(struct collect *collect)
-{
-	const struct collect_options *options = collect->options;
-	uint32_t events, dsos = session_dso_count(collect->session);
-	const struct session_event *event = session_events(collect->session, &events);
-
-	if (options->event) {
-		collect->keep_event = calloc(events, sizeof(bool));
-		if (!collect->keep_event)
-			return -ENOMEM;
-		for (uint32_t i = 0; i < events; i++)
-			collect->keep_event[i] = str_glob(options->event, event[i].name);
-	}
-	if (options->dso) {
-		collect->keep_dso = calloc(dsos + 1, sizeof(bool));
-		if (!collect->keep_dso)
-			return -ENOMEM;
-		collect->keep_dso[0] = str_glob(options->dso, "[unknown]");
-		for (uint32_t i = 0; i < dsos; i++)
-			collect->keep_dso[i + 1] =
-				dso_matches(options->dso, session_dso(collect->session, i)->path);
-	}
+	if (!glob)
+		return 0;
+	collect->keep_event = calloc(count, sizeof(bool));
+	if (!collect->keep_event)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++)
+		collect->keep_event[i] = str_glob(glob, event[i].name);
 	return 0;
 }
 
-/* One of as many runners as there are collectors: takes chunks until none is left. */
-static int run_collector(void *arg, size_t index)
+static int take_chunk(struct collect *collect, struct chunk *ret)
+{
+	const struct collect_options *options = collect->options;
+	size_t mine, total;
+	int r;
+
+	pthread_mutex_lock(&collect->lock);
+	mine = collect->chunks_taken++;
+	pthread_mutex_unlock(&collect->lock);
+	r = frontier_take(collect->session, mine, ret, &total);
+	/* Until the total is known, the first pass tells how far it is. */
+	if (r == 1 && total > 0 && options->progress) {
+		pthread_mutex_lock(&collect->lock);
+		options->progress(options->progress_arg, "reading samples",
+				  (double)mine / (double)total);
+		pthread_mutex_unlock(&collect->lock);
+	}
+	return r;
+}
+
+/* The first pass, when it was not made yet, or one of as many runners as there are collectors: it
+ * takes chunks until none is left. */
+static int run(void *arg, size_t index)
 {
 	struct collect *collect = arg;
-	struct collector *collector = &collect->collectors[index];
-	size_t total = collect->session->chunks.len;
-	int r = 0;
+	struct collector *collector;
+	struct chunk chunk;
+	int r;
 
-	while (r == 0) {
-		size_t mine;
-
-		pthread_mutex_lock(&collect->lock);
-		mine = collect->chunks_done < total ? collect->chunks_done++ : SIZE_MAX;
-		if (mine != SIZE_MAX && collect->options->progress)
-			collect->options->progress(collect->options->progress_arg,
-						   "reading samples", (double)mine / (double)total);
-		pthread_mutex_unlock(&collect->lock);
-		if (mine == SIZE_MAX)
-			break;
-		r = collector_run(collector, &collect->session->chunks.data[mine]);
-	}
+	if (collect->scan && index == 0)
+		return session_scan(collect->session, collect->err);
+	collector = &collect->collectors[index - collect->scan];
+	/* Here, so that what it allocates lies apart from what other threads write. */
+	r = collector_init(collector, collect->session, collect->options);
+	collector->keep_event = collect->keep_event;
+	collector->from = collect->from;
+	collector->to = collect->to;
+	while (r == 0 && (r = take_chunk(collect, &chunk)) == 1)
+		r = collector_run(collector, &chunk);
 	return r;
 }
 
 static int read_samples(struct collect *collect)
 {
 	unsigned count = MIN(parallel_cpus(), COLLECTORS_MAX);
-	int r = 0;
+	int r;
 
-	count = (unsigned)MIN(count, MAX(collect->session->chunks.len, 1u));
-	collect->collectors = calloc(count, sizeof(*collect->collectors));
+	collect->scan = !collect->session->scanned;
+	collect->session->frontier->wanted = collect->scan;
+	if (!collect->scan)
+		count = (unsigned)MIN(count, MAX(collect->session->chunks.len, 1u));
+	collect->collectors = aligned_alloc(CACHE_LINE_BYTES, count * sizeof(*collect->collectors));
 	if (!collect->collectors)
 		return -ENOMEM;
-	for (unsigned i = 0; i < count && r == 0; i++) {
-		r = collector_init(&collect->collectors[i], collect->session, collect->options);
-		collect->collectors[i].keep_event = collect->keep_event;
-		collect->collectors[i].keep_dso = collect->keep_dso;
-		collect->collectors[i].from = collect->from;
-		collect->collectors[i].to = collect->to;
-		collect->count++;
-	}
+	memset(collect->collectors, 0, count * sizeof(*collect->collectors));
+	collect->count = count;
+	r = parallel_for(count + collect->scan, count + collect->scan, run, collect);
 	session_begin_pass(collect->session);
-	if (r == 0)
-		r = parallel_for(count, count, run_collector, collect);
 	for (unsigned i = 0; i < collect->count && r == 0; i++)
 		r = sample_reader_finish(&collect->collectors[i].reader);
 	return r;
@@ -325,10 +325,11 @@ static int merge_all(struct collect *collect)
 	return r;
 }
 
-int collect_profile(struct session *session, const struct collect_options *options,
-		    struct profile *profile, struct err *err)
+static int collect_once(struct session *session, const struct collect_options *options,
+			struct profile *profile, struct err *err)
 {
-	struct collect collect = {.session = session, .options = options, .profile = profile};
+	struct collect collect = {
+		.session = session, .options = options, .profile = profile, .err = err};
 	int r;
 
 	pthread_mutex_init(&collect.lock, NULL);
@@ -336,7 +337,7 @@ int collect_profile(struct session *session, const struct collect_options *optio
 	if (r == 0)
 		r = session_time_range(session, options->time, &collect.from, &collect.to, err);
 	if (r == 0)
-		r = make_filters(&collect);
+		r = choose_events(&collect);
 	if (r == 0)
 		r = read_samples(&collect);
 	if (r == 0)
@@ -348,8 +349,25 @@ int collect_profile(struct session *session, const struct collect_options *optio
 		r = collect_names(session, options, profile, &collect.unnamed);
 	vec_fini(&collect.unnamed.all);
 	free(collect.keep_event);
-	free(collect.keep_dso);
 	free(collect.columns);
 	pthread_mutex_destroy(&collect.lock);
-	return r < 0 ? err_wrap(err, r, "collecting samples") : 0;
+	return r;
+}
+
+int collect_profile(struct session *session, const struct collect_options *options,
+		    struct profile *profile, struct err *err)
+{
+	int r = 0;
+
+	/* What times are wanted may depend on all of them. */
+	if (!session->scanned && options->time)
+		r = session_scan(session, err);
+	if (r == 0)
+		r = collect_once(session, options, profile, err);
+	if (r == -ESTALE && !session->scanned) {
+		r = session_again(session, err);
+		if (r == 0)
+			r = collect_once(session, options, profile, err);
+	}
+	return r < 0 && session->scanned ? err_wrap(err, r, "collecting samples") : r;
 }

@@ -30,5 +30,6 @@ struct collect_options {
 	void *warn_arg;
 };
 
+/* Of a session of session_open_header() the rest is known, too, after success. */
 int collect_profile(struct session *session, const struct collect_options *options,
 		    struct profile *profile, struct err *err);

@@ -16,37 +16,65 @@ static bool dso_equal(const void *owner, uint32_t id, const void *key)
 {
 	const struct session *session = owner;
 	const struct dso_key *want = key;
-	const struct dso *dso = session->dsos.data[id];
+	const struct dso *dso = &session->objects.data[id]->dso;
 
 	return dso->kind == want->kind && strcmp(dso->path, want->path) == 0 &&
 	       dso->build_id.size == want->id->size &&
 	       memcmp(dso->build_id.bytes, want->id->bytes, want->id->size) == 0;
 }
 
+/* What the recording tells of the file at the path, apart from its mappings. */
+static const struct build_id *id_of_path(const struct session *session, const char *path)
+{
+	static const struct build_id unknown;
+	uint32_t string = strtab_find(&session->strings, path, strlen(path)), index;
+
+	return string != HASH_NONE && u64_map_get(&session->build_id_index, string, &index)
+		       ? &session->build_ids.data[index].id
+		       : &unknown;
+}
+
+static int push_object(struct session *session, struct session_object *object)
+{
+	int r;
+
+	pthread_rwlock_wrlock(&session->frontier->told);
+	r = vec_push(&session->objects, object);
+	pthread_rwlock_unlock(&session->frontier->told);
+	return r;
+}
+
 int session_dso_add(struct session *session, const char *path, enum module_kind kind,
 		    const struct build_id *id, int pid, uint32_t *ret)
 {
-	static const struct build_id unknown;
-	struct dso_key key = {path, kind, id ? id : &unknown};
-	uint64_t hash = hash_pair(hash_bytes(path, strlen(path)),
-				  hash_bytes(key.id->bytes, key.id->size) + kind);
+	static const struct build_id none;
+	struct dso_key key = {path, kind, id ? id : &none};
+	struct session_object *object;
 	struct dso *dso;
+	uint64_t hash;
 	int r;
+
+	if (key.id->size == 0 && kind != MODULE_PERF_MAP)
+		key.id = id_of_path(session, path);
+	hash = hash_pair(hash_bytes(path, strlen(path)),
+			 hash_bytes(key.id->bytes, key.id->size) + kind);
 
 	*ret = hash_index_find(&session->dso_index, hash, dso_equal, session, &key);
 	if (*ret != HASH_NONE)
 		return 0;
-	dso = arena_alloc(&session->arena, sizeof(*dso));
-	if (!dso)
+	object = arena_alloc(&session->arena, sizeof(*object));
+	if (!object)
 		return -ENOMEM;
-	*dso = (struct dso){.id = (uint32_t)session->dsos.len,
-			    .path = arena_strndup(&session->arena, path, strlen(path)),
-			    .kind = kind,
-			    .build_id = *key.id,
-			    .pid = pid};
+	*object = (struct session_object){
+		.dso = {.id = session_dso_count(session),
+			.path = arena_strndup(&session->arena, path, strlen(path)),
+			.kind = kind,
+			.build_id = *key.id,
+			.pid = pid}};
+	dso = &object->dso;
 	if (!dso->path)
 		return -ENOMEM;
-	r = vec_push(&session->dsos, dso);
+	r = push_object(session, object);
 	if (r < 0)
 		return r;
 	*ret = dso->id;
@@ -67,7 +95,7 @@ int session_dsos_init(struct session *session)
 
 		if (r < 0)
 			return r;
-		*slots[i] = session->dsos.data[id];
+		*slots[i] = &session->objects.data[id]->dso;
 	}
 	return 0;
 }
@@ -109,6 +137,7 @@ static int kernel_dso(struct session *session, const struct perfdata_mmap *map, 
 		      uint32_t *ret)
 {
 	char name[256];
+	struct dso *dso;
 	int r;
 
 	if (is_prefix(map->path, "[kernel.kallsyms]") || is_prefix(map->path, "[kernel]")) {
@@ -122,11 +151,12 @@ static int kernel_dso(struct session *session, const struct perfdata_mmap *map, 
 	if ((misc & REC_MISC_CPUMODE) == REC_MISC_GUEST_KERNEL)
 		return session_dso_add(session, name, MODULE_ELF, &map->build_id, 0, ret);
 	r = session_dso_add(session, name, MODULE_KERNEL, &map->build_id, 0, ret);
-	if (r < 0 || map->path[0] != '/' || session->dsos.data[*ret]->file)
+	if (r < 0 || map->path[0] != '/')
 		return r;
-	session->dsos.data[*ret]->file =
-		arena_strndup(&session->arena, map->path, strlen(map->path));
-	return session->dsos.data[*ret]->file ? 0 : -ENOMEM;
+	dso = &session->objects.data[*ret]->dso;
+	if (!dso->file)
+		dso->file = arena_strndup(&session->arena, map->path, strlen(map->path));
+	return dso->file ? 0 : -ENOMEM;
 }
 
 int session_dso_of_mmap(struct session *session, const struct perfdata_mmap *map, uint16_t misc,
@@ -188,30 +218,24 @@ int session_add_build_id(struct session *session, const struct perfdata_build_id
 	} else {
 		r = strtab_intern(&session->strings, entry->path, entry->path_len, &known.path);
 	}
+	if (r == 0)
+		r = u64_map_put(&session->build_id_index, known.path,
+				(uint32_t)session->build_ids.len);
 	return r < 0 ? r : vec_push(&session->build_ids, known);
 }
 
 void session_dsos_finish(struct session *session)
 {
-	struct u64_map by_path = {0};
+	vec_for_each(&session->objects, slot) {
+		struct dso *dso = &(*slot)->dso;
 
-	for (size_t i = 0; i < session->build_ids.len; i++)
-		(void)u64_map_put(&by_path, session->build_ids.data[i].path, (uint32_t)i);
-	vec_for_each(&session->dsos, slot) {
-		struct dso *dso = *slot;
-
-		if (dso->kind == MODULE_PERF_MAP)
-			vec_for_each(&session->jitdumps, seen)
-				if (seen->pid == dso->pid)
-					dso->jitdump = seen->path;
+		if (dso->kind != MODULE_PERF_MAP) {
+			if (dso->build_id.size == 0)
+				dso->build_id = *id_of_path(session, dso->path);
+			continue;
+		}
+		vec_for_each(&session->jitdumps, seen)
+			if (seen->pid == dso->pid)
+				dso->jitdump = seen->path;
 	}
-	vec_for_each(&session->dsos, slot) {
-		struct dso *dso = *slot;
-		uint32_t path = strtab_find(&session->strings, dso->path, strlen(dso->path)), index;
-
-		if (dso->build_id.size == 0 && dso->kind != MODULE_PERF_MAP && path != HASH_NONE &&
-		    u64_map_get(&by_path, path, &index))
-			dso->build_id = session->build_ids.data[index].id;
-	}
-	u64_map_fini(&by_path);
 }

@@ -98,9 +98,9 @@ static int add_places(struct session *session, const struct jitdump *dump,
 					   .start = place->address,
 					   .end = place->address + place->size,
 					   .pgoff = code->base,
-					   .subject = dso};
+					   .dso = dso};
 
-		r = vec_push(&session->side, event);
+		r = frontier_add(session, &event);
 	}
 	return r;
 }

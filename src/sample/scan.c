@@ -42,7 +42,7 @@ static uint64_t record_key(const struct scan *scan)
 
 static void dso_extent(struct session *session, uint32_t id, const struct side_event *event)
 {
-	struct dso *dso = session->dsos.data[id];
+	struct dso *dso = &session->objects.data[id]->dso;
 	uint64_t limit = event->end;
 
 	if (dso->limit == 0) {
@@ -67,19 +67,23 @@ static int scan_mmap(struct scan *scan)
 	if (!perfdata_mmap_decode(record->header.type, record->header.misc, record->body,
 				  record->body_size, session->header.swap, &map))
 		return 0;
-	r = session_dso_of_mmap(session, &map, record->header.misc, &event.pid, &event.subject);
+	r = session_dso_of_mmap(session, &map, record->header.misc, &event.pid, &event.dso);
 	if (r < 0)
 		return r;
 	event.key = record_key(scan);
 	event.start = map.start;
 	event.end = map.len > UINT64_MAX - map.start ? UINT64_MAX : map.start + map.len;
 	event.pgoff = map.pgoff;
-	event.flag = session->dsos.data[event.subject]->kind == MODULE_PERF_MAP &&
-		     map_is_memory(map.path);
+	event.flag =
+		session_dso(session, event.dso)->kind == MODULE_PERF_MAP && map_is_memory(map.path);
 	if (session->jitdumps.len > jitdumps)
 		session->jitdumps.data[jitdumps].key = session->timed ? event.key : 0;
-	dso_extent(session, event.subject, &event);
-	return vec_push(&session->side, event);
+	if (event.dso == session->kernel->id && !session->kernel_seen) {
+		session->kernel_mapped = event.key;
+		session->kernel_seen = true;
+	}
+	dso_extent(session, event.dso, &event);
+	return frontier_add(session, &event);
 }
 
 static int scan_comm(struct scan *scan)
@@ -88,38 +92,39 @@ static int scan_comm(struct scan *scan)
 	const struct record *record = &scan->record;
 	struct side_event event = {.kind = SIDE_COMM};
 	struct perfdata_comm comm;
+	uint32_t string;
 	int r;
 
 	if (!perfdata_comm_decode(record->header.misc, record->body, record->body_size,
 				  session->header.swap, &comm))
 		return 0;
-	r = strtab_intern_text(&session->strings, comm.comm, &event.subject);
+	r = strtab_intern_text(&session->strings, comm.comm, &string);
 	if (r < 0)
 		return r;
 	event.key = record_key(scan);
+	event.comm = string ? strtab_text(&session->strings, string) : NULL;
 	event.pid = comm.pid;
 	event.tid = comm.tid;
 	event.flag = comm.exec;
-	return vec_push(&session->side, event);
+	return frontier_add(session, &event);
 }
 
 static int scan_fork(struct scan *scan)
 {
 	struct session *session = scan->session;
 	const struct record *record = &scan->record;
+	struct side_event event = {.kind = SIDE_FORK};
 	struct perfdata_task task;
 
 	if (!perfdata_task_decode(record->body, record->body_size, session->header.swap, &task))
 		return 0;
-	return vec_push(&session->side, ((struct side_event){
-						.kind = SIDE_FORK,
-						.key = record_key(scan),
-						.pid = task.pid,
-						.tid = task.tid,
-						.ppid = task.ppid,
-						.ptid = task.ptid,
-						.flag = record->header.misc & REC_MISC_FLAG,
-					}));
+	event.key = record_key(scan);
+	event.pid = task.pid;
+	event.tid = task.tid;
+	event.ppid = task.ppid;
+	event.ptid = task.ptid;
+	event.flag = record->header.misc & REC_MISC_FLAG;
+	return frontier_add(session, &event);
 }
 
 /* "bpf_prog_0123456789abcdef_name": the tag tells the program as a build id tells an object. */
@@ -152,19 +157,19 @@ static int scan_ksymbol(struct scan *scan)
 	event.start = kept.start = symbol.addr;
 	event.end = kept.end = symbol.addr + MIN(symbol.len, UINT64_MAX - symbol.addr);
 	if (symbol.flags & KSYMBOL_UNREGISTER) {
-		event.subject = session->kernel->id;
-		return vec_push(&session->side, event);
+		event.dso = session->kernel->id;
+		return frontier_add(session, &event);
 	}
 	program_tag(symbol.name, &tag);
 	r = session_dso_add(session, symbol.type == 1 ? "[bpf]" : "[kernel.ool]", MODULE_KERNEL,
-			    &tag, 0, &event.subject);
+			    &tag, 0, &event.dso);
 	if (r < 0)
 		return r;
-	kept.dso = event.subject;
+	kept.dso = event.dso;
 	r = strtab_intern_text(&session->strings, symbol.name, &kept.name);
 	if (r == 0)
 		r = vec_push(&session->ksymbols, kept);
-	return r < 0 ? r : vec_push(&session->side, event);
+	return r < 0 ? r : frontier_add(session, &event);
 }
 
 static int scan_cgroup(struct scan *scan)
@@ -239,7 +244,7 @@ static int scan_attr(struct scan *scan)
 	return status == -E2BIG ? 0 : status;
 }
 
-static void scan_event_update(struct scan *scan)
+static int scan_event_update(struct scan *scan)
 {
 	struct reader r =
 		reader_make(scan->record.body, scan->record.body_size, scan->session->header.swap);
@@ -248,10 +253,11 @@ static void scan_event_update(struct scan *scan)
 	size_t left = reader_left(&r);
 
 	if (r.failed || what != 2 || !event || left == 0 || r.data[r.pos] == '\0')
-		return;
+		return 0;
 	snprintf(event->name, sizeof(event->name), "%.*s", (int)MIN(left, sizeof(event->name) - 1),
 		 (const char *)r.data + r.pos);
 	event->named = true;
+	return frontier_disturb(scan->session);
 }
 
 static int scan_build_id(struct scan *scan)
@@ -260,8 +266,12 @@ static int scan_build_id(struct scan *scan)
 	struct reader r = reader_make(scan->record.body - 8, scan->record.body_size + 8,
 				      scan->session->header.swap);
 	struct perfdata_build_id entry;
+	int status;
 
-	return perfdata_build_id_next(&r, &entry) ? session_add_build_id(scan->session, &entry) : 0;
+	if (!perfdata_build_id_next(&r, &entry))
+		return 0;
+	status = session_add_build_id(scan->session, &entry);
+	return status < 0 ? status : frontier_disturb(scan->session);
 }
 
 static int scan_feature(struct scan *scan)
@@ -304,7 +314,7 @@ static int scan_event_ids(struct scan *scan)
 	struct reader r =
 		reader_make(scan->record.body, scan->record.body_size, session->header.swap);
 	uint64_t count = reader_u64(&r);
-	int status = 0;
+	int status = frontier_disturb(session);
 
 	for (uint64_t i = 0; i < count && reader_left(&r) >= 16 && status == 0; i++) {
 		uint64_t event = reader_u64(&r), id = reader_u64(&r);
@@ -326,10 +336,26 @@ static void decide_order(struct session *session)
 			session->timed = false;
 }
 
+/* Of a sample that scan_samples left. */
+static void scan_time(struct scan *scan)
+{
+	struct frontier *frontier = scan->session->frontier;
+	struct reader r = reader_make(scan->record.body, scan->record.body_size, false);
+	uint64_t time;
+
+	if (frontier->time_at == 0)
+		return;
+	reader_skip(&r, frontier->time_at - 8); /* the record's header is behind us */
+	time = reader_u64(&r);
+	if (!r.failed)
+		frontier->latest = MAX(frontier->latest, time);
+}
+
 static int scan_record(struct scan *scan)
 {
 	struct session *session = scan->session;
-	uint32_t type = scan->record.header.type;
+	const struct record *record = &scan->record;
+	uint32_t type = record->header.type;
 
 	session->stats.records++;
 	if (!record_type_name(type) && session->stats.unknown_records++ == 0)
@@ -345,7 +371,10 @@ static int scan_record(struct scan *scan)
 	switch (type) {
 	case REC_SAMPLE:
 		session->stats.samples++;
+		scan_time(scan);
 		return 0;
+	case REC_FINISHED_ROUND:
+		return frontier_round(session, record->offset);
 	case REC_MMAP:
 	case REC_MMAP2:
 		return scan_mmap(scan);
@@ -367,8 +396,7 @@ static int scan_record(struct scan *scan)
 	case REC_SIMPLEPERF_EVENT_ID:
 		return scan_event_ids(scan);
 	case REC_EVENT_UPDATE:
-		scan_event_update(scan);
-		return 0;
+		return scan_event_update(scan);
 	case REC_HEADER_FEATURE:
 		return session->header.pipe ? scan_feature(scan) : 0;
 	default:
@@ -377,13 +405,18 @@ static int scan_record(struct scan *scan)
 	}
 }
 
-/* Of samples the first pass wants the number alone. */
+/* Of samples the first pass wants the number and the latest time alone. */
 static void scan_samples(struct scan *scan, uint64_t limit)
 {
-	uint64_t count = scan->session->events.len > 0 ? walk_skip_samples(&scan->walk, limit) : 0;
+	struct session *session = scan->session;
+	struct frontier *frontier = session->frontier;
+	uint64_t count = session->events.len > 0
+				 ? walk_skip_samples(&scan->walk, limit, frontier->time_at,
+						     &frontier->latest)
+				 : 0;
 
-	scan->session->stats.records += count;
-	scan->session->stats.samples += count;
+	session->stats.records += count;
+	session->stats.samples += count;
 }
 
 /* From one place to the next, some megabytes on: what lies between will be read again, later. */
@@ -419,7 +452,7 @@ static int scan_range(struct scan *scan, struct chunk *chunk, uint64_t end)
 			pass(scan, &stretch);
 			chunk->end = stretch.end;
 			if (!packed && !session->group_reads)
-				r = vec_push(&session->chunks, *chunk);
+				r = frontier_add_chunk(session, chunk);
 			if (!packed && !session->group_reads)
 				*chunk = stretch;
 		}
@@ -448,7 +481,7 @@ static int scan_file(struct scan *scan, uint32_t file, uint64_t offset, uint64_t
 	if (scan->walk.problem[0])
 		remember_problem(session, scan->walk.problem);
 	chunk.end = scan->walk.offset;
-	return chunk.end > chunk.offset ? vec_push(&session->chunks, chunk) : 0;
+	return chunk.end > chunk.offset ? frontier_add_chunk(session, &chunk) : 0;
 }
 
 static bool no_features(const struct perfdata_header *header)
@@ -507,33 +540,13 @@ static int scan_files(struct scan *scan)
 	return r;
 }
 
-static int publish_events(struct session *session)
-{
-	vec_for_each(&session->events, event) {
-		struct session_event public = {
-			.name = event->name,
-			.precise = event->attr.precise,
-			.type = event->attr.type,
-			.config = event->attr.config,
-		};
-		int r;
-
-		if (event->attr.freq)
-		public.frequency_hz = event->attr.period_or_freq;
-		else public.period = event->attr.period_or_freq;
-		r = vec_push(&session->public_events, public);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-int session_scan(struct session *session, struct err *err)
+static int scan_all(struct session *session, struct err *err)
 {
 	struct scan scan = {.session = session};
 	int r;
 
 	decide_order(session);
+	frontier_begin(session);
 	r = walk_init(&scan.walk, -1, 0, 0, session->header.swap);
 	if (r == 0)
 		r = scan_files(&scan);
@@ -550,9 +563,19 @@ int session_scan(struct session *session, struct err *err)
 	if (r == 0)
 		r = session_bpf_programs(session);
 	if (r == 0)
-		r = tasks_build(&session->tasks, session->side.data, session->side.len);
-	vec_fini(&session->side);
+		r = frontier_finish(session);
 	session_dsos_finish(session);
 	session->stats.lost_samples = session->lost_sample_records;
-	return r < 0 ? r : publish_events(session);
+	if (r == 0)
+		r = session_publish_events(session);
+	return r;
+}
+
+int session_scan(struct session *session, struct err *err)
+{
+	int r = scan_all(session, err);
+
+	session->scanned = r == 0;
+	frontier_complete(session, r);
+	return r;
 }

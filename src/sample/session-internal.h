@@ -6,13 +6,16 @@
  * order (tasks.c) into timelines: which name a thread had, which address space a process had, at
  * any time. The second pass (session-run.c) decodes samples wherever they lie, in parallel, and
  * asks the timelines. Sample order thus does not matter, and memory does not grow with the number
- * of samples.
+ * of samples. Where the rounds of the recorder tell how far the timelines are known, the second
+ * pass follows the first at a distance (frontier.h), so that the disk is read once and all the
+ * time.
  */
 #pragma once
 
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/strtab.h"
+#include "sample/frontier.h"
 #include "sample/input.h"
 #include "sample/live.h"
 #include "sample/maps.h"
@@ -34,9 +37,14 @@ enum side_kind {
 
 struct side_event {
 	uint64_t key; /* time, or the record's number when the recording has no times */
-	uint64_t start, end, pgoff;
+	union {
+		struct {
+			uint64_t start, end, pgoff;
+		};
+		const char *comm; /* of the session's strings; NULL: "" */
+	};
 	int32_t pid, tid, ppid, ptid;
-	uint32_t subject;  /* MMAP: dso, COMM: string */
+	uint32_t dso;
 	uint32_t sequence; /* keeps the file's order among equal keys */
 	uint8_t kind;
 	bool flag; /* COMM: exec, FORK: maps are not inherited, MMAP: memory without a file */
@@ -49,7 +57,7 @@ struct space_version { /* of a process, from key on */
 
 struct comm_version { /* of a thread, from key on */
 	uint64_t key;
-	uint32_t comm;
+	const char *comm;
 };
 
 struct memory_range {
@@ -79,10 +87,13 @@ struct tasks {
 struct task {
 	uint64_t from, until;
 	uint32_t root, kernel_root, guest_root;
-	uint32_t comm; /* string of the session; 0: unknown */
+	const char *comm; /* NULL: unknown */
 };
 
-int tasks_build(struct tasks *tasks, struct side_event *events, size_t count);
+/* Brings them into the order in which they happened. */
+void tasks_sort(struct side_event *events, size_t count);
+/* Events in their order; those of a later call are not older. */
+int tasks_replay(struct tasks *tasks, const struct side_event *events, size_t count);
 void tasks_fini(struct tasks *tasks);
 void tasks_at(const struct tasks *tasks, int32_t pid, int32_t tid, uint64_t key, struct task *ret);
 
@@ -149,6 +160,11 @@ struct known_build_id {
 	struct build_id id;
 };
 
+struct session_object {
+	struct dso dso;
+	_Atomic(struct unwind_table *) unwind; /* NULL: not asked for yet */
+};
+
 /* A process mapped its jitdump file, so that recordings tell of it. */
 struct jitdump_seen {
 	uint64_t key; /* when; 0: before the recording */
@@ -172,18 +188,22 @@ struct session {
 	bool timed;
 	bool group_reads; /* samples read the counters of a group */
 
-	VEC(struct dso *) dsos;
+	VEC(struct session_object *) objects; /* by dso id */
 	struct hash_index dso_index;
 	struct dso *kernel, *guest_kernel, *guest_user, *hypervisor,
 		*cut; /* cut: the unknown root of a cut stack */
 	VEC(struct known_build_id) build_ids;
+	struct u64_map build_id_index; /* by the string of the path */
 	VEC(struct jitdump_seen) jitdumps;
-	uint64_t kernel_text; /* where _text (or _stext) was, 0 unknown */
+	bool kernel_seen;
+	uint64_t kernel_mapped; /* key of the first mapping of the kernel: it covers all of its
+				   space */
+	uint64_t kernel_text;   /* where _text (or _stext) was, 0 unknown */
 	bool kernel_text_is_stext;
 	/* From cycles to the kernel's clock: zero + (cycles * mult >> shift); mult 0: unknown. */
 	uint64_t time_zero, time_mult;
 	unsigned time_shift;
-	VEC(struct ksymbol) ksymbols; /* sorted after the scan */
+	VEC(struct ksymbol) ksymbols;    /* sorted after the scan */
 	struct str bpf_infos, bpf_types; /* the features, until the end of the scan */
 	VEC(struct bpf_presence) bpf_presences;
 	struct u64_map bpf_presence_index; /* by the program's number */
@@ -193,7 +213,9 @@ struct session {
 	struct u64_map recorded_index; /* by the string of the path */
 	bool calls_in_chains;          /* callers are addresses of calls, not return addresses */
 
-	VEC(struct side_event) side; /* until the tasks are built */
+	VEC(struct side_event) side; /* until the tasks are told */
+	struct frontier *frontier;
+	bool scanned; /* the first pass is over */
 	struct tasks tasks;
 	VEC(struct chunk) chunks;
 	struct str kallsyms, vdso;
@@ -266,6 +288,9 @@ int group_counters_deliver(struct group_counters *counters, const struct session
 void group_counters_fini(struct group_counters *counters);
 
 /* session.c */
+int session_publish_events(struct session *session);
+/* Forgets all but the input, and scans it. */
+int session_again(struct session *session, struct err *err);
 struct event *session_event_by_id(struct session *session, uint64_t id);
 int session_add_event(struct session *session, const struct perfdata_attr *attr,
 		      uint32_t *ret_index);
@@ -370,6 +395,9 @@ void session_leaf(const struct raw_sample *raw, struct leaf *ret);
  * truncated. */
 void session_callers(const struct session *session, const struct raw_sample *raw,
 		     const struct leaf *leaf, struct frame_walk *walk);
+/* The mapping that covers the address, and its object, as they were told so far. */
+bool session_find_map(const struct session *session, uint32_t root, uint64_t address,
+		      struct map *ret_map, struct session_object **ret_object);
 /* lookup: an address inside the instruction (return addresses minus 1). */
 struct sample_frame session_resolve(const struct session *session, const struct task *task,
 				    uint64_t lookup, enum frame_context context);

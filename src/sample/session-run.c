@@ -69,16 +69,19 @@ static struct task_slot *find_task(struct sample_reader *reader, int32_t pid, in
 				   uint64_t key)
 {
 	struct task_slot *slot = &reader->slots[hash_u64((uint32_t)tid) % TASK_SLOTS];
+	const struct session *session = reader->session;
 
 	if (slot->comm && slot->pid == pid && slot->tid == tid && key >= slot->task.from &&
 	    key < slot->task.until)
 		return slot;
 	slot->pid = pid;
 	slot->tid = tid;
-	tasks_at(&reader->session->tasks, pid, tid, key, &slot->task);
-	slot->comm = slot->task.comm && tid != 0
-			     ? strtab_text(&reader->session->strings, slot->task.comm)
-			     : fallback_name(reader, pid, tid);
+	pthread_rwlock_rdlock(&session->frontier->told);
+	tasks_at(&session->tasks, pid, tid, key, &slot->task);
+	slot->task.until = MIN(slot->task.until, session->frontier->known);
+	pthread_rwlock_unlock(&session->frontier->told);
+	slot->comm =
+		slot->task.comm && tid != 0 ? slot->task.comm : fallback_name(reader, pid, tid);
 	return slot;
 }
 
@@ -306,23 +309,37 @@ static enum frame_context context_of_marker(uint64_t marker, enum frame_context 
 	}
 }
 
+bool session_find_map(const struct session *session, uint32_t root, uint64_t address,
+		      struct map *ret_map, struct session_object **ret_object)
+{
+	const struct map *map;
+
+	pthread_rwlock_rdlock(&session->frontier->told);
+	map = map_store_find(&session->tasks.maps, root, address);
+	if (map) {
+		*ret_map = *map;
+		*ret_object = session->objects.data[map->dso];
+	}
+	pthread_rwlock_unlock(&session->frontier->told);
+	return map;
+}
+
 struct sample_frame session_resolve(const struct session *session, const struct task *task,
 				    uint64_t lookup, enum frame_context context)
 {
 	struct sample_frame frame = {.ip = lookup, .address = lookup, .context = context};
-	const struct map *map = NULL;
+	uint32_t root = context == FRAME_USER           ? task->root
+			: context == FRAME_KERNEL       ? task->kernel_root
+			: context == FRAME_GUEST_KERNEL ? task->guest_root
+							: 0;
+	struct session_object *object;
+	struct map map;
 
-	if (context == FRAME_USER)
-		map = map_store_find(&session->tasks.maps, task->root, lookup);
-	else if (context == FRAME_KERNEL)
-		map = map_store_find(&session->tasks.maps, task->kernel_root, lookup);
-	else if (context == FRAME_GUEST_KERNEL)
-		map = map_store_find(&session->tasks.maps, task->guest_root, lookup);
-	if (map) {
-		frame.dso = session->dsos.data[map->dso];
+	if (root && session_find_map(session, root, lookup, &map, &object)) {
+		frame.dso = &object->dso;
 		if (frame.dso->kind == MODULE_ELF || frame.dso->kind == MODULE_VDSO ||
 		    frame.dso->kind == MODULE_JITDUMP)
-			frame.address = lookup - map->start + map->pgoff;
+			frame.address = lookup - map.start + map.pgoff;
 		if (context == FRAME_GUEST_KERNEL)
 			frame.address = lookup;
 	} else if (context == FRAME_KERNEL) {
@@ -496,8 +513,11 @@ int session_run(struct session *session, int (*fn)(void *arg, const struct sampl
 {
 	struct sample_reader reader;
 	struct run run = {.session = session, .reader = &reader, .fn = fn, .arg = arg};
-	int r = sample_reader_init(&reader, session);
+	int r = session->scanned ? 0 : session_scan(session, err);
 
+	if (r < 0)
+		return r;
+	r = sample_reader_init(&reader, session);
 	session_begin_pass(session);
 	for (size_t i = 0; i < session->chunks.len && r == 0; i++) {
 		r = sample_reader_run(&reader, &session->chunks.data[i], run_sample, &run);

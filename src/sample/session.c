@@ -150,6 +150,28 @@ static int read_attrs(struct session *session, struct err *err)
 	return 0;
 }
 
+int session_publish_events(struct session *session)
+{
+	session->public_events.len = 0;
+	vec_for_each(&session->events, event) {
+		struct session_event public = {
+			.name = event->name,
+			.precise = event->attr.precise,
+			.type = event->attr.type,
+			.config = event->attr.config,
+		};
+		int r;
+
+		if (event->attr.freq)
+		public.frequency_hz = event->attr.period_or_freq;
+		else public.period = event->attr.period_or_freq;
+		r = vec_push(&session->public_events, public);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 static int session_load(struct session *session, struct err *err)
 {
 	const struct input_file *file = &session->input.files.data[0];
@@ -170,58 +192,36 @@ static int session_load(struct session *session, struct err *err)
 	r = read_attrs(session, err);
 	if (r == 0 && session->header.data.size > 0)
 		r = session_features_read(session);
-	return r;
+	return r < 0 ? r : session_publish_events(session);
 }
 
-int session_open(const char *path, struct session **ret, struct err *err)
+/* All but the input and who is told of progress. */
+static int session_begin(struct session *session, struct err *err)
 {
-	return session_open_watched(path, NULL, NULL, ret, err);
-}
+	int r = frontier_new(&session->frontier);
 
-int session_open_watched(const char *path, session_progress_fn fn, void *arg, struct session **ret,
-			 struct err *err)
-{
-	struct session *session = calloc(1, sizeof(*session));
-	int r;
-
-	if (!session)
-		return -ENOMEM;
-	session->progress = fn;
-	session->progress_arg = arg;
-	r = strtab_init(&session->strings);
 	if (r == 0)
-		r = input_open(path, &session->input, err);
+		r = strtab_init(&session->strings);
 	if (r == 0)
 		r = session_dsos_init(session);
-	if (r == 0)
-		r = session_load(session, err);
-	/* The first pass is part of opening: what is in the recording is known from here on. */
-	if (r == 0)
-		r = session_scan(session, err);
-	if (r < 0) {
-		session_close(session);
-		return err_wrap(err, r, "%s", path);
-	}
-	*ret = session;
-	return 0;
+	return r < 0 ? r : session_load(session, err);
 }
 
-void session_close(struct session *session)
+static void session_end(struct session *session)
 {
-	if (!session)
-		return;
-	input_close(&session->input);
-	unwind_modules_fini(&session->unwind);
+	session_unwind_fini(session);
+	frontier_free(session->frontier);
 	arena_fini(&session->arena);
 	strtab_fini(&session->strings);
 	vec_fini(&session->events);
 	vec_fini(&session->public_events);
 	vec_fini(&session->facts);
 	u64_map_fini(&session->event_ids);
-	vec_fini(&session->dsos);
+	vec_fini(&session->objects);
 	hash_index_fini(&session->dso_index);
 	vec_fini(&session->jitdumps);
 	vec_fini(&session->build_ids);
+	u64_map_fini(&session->build_id_index);
 	vec_fini(&session->ksymbols);
 	str_fini(&session->bpf_infos);
 	str_fini(&session->bpf_types);
@@ -239,6 +239,68 @@ void session_close(struct session *session)
 	u64_map_fini(&session->cgroups);
 	vec_fini(&session->lost.all);
 	u64_map_fini(&session->lost.index);
+}
+
+int session_again(struct session *session, struct err *err)
+{
+	struct session fresh = {.input = session->input,
+				.progress = session->progress,
+				.progress_arg = session->progress_arg};
+	int r;
+
+	session_end(session);
+	*session = fresh;
+	r = session_begin(session, err);
+	return r < 0 ? r : session_scan(session, err);
+}
+
+static int open_session(const char *path, bool scan, session_progress_fn fn, void *arg,
+			struct session **ret, struct err *err)
+{
+	struct session *session = calloc(1, sizeof(*session));
+	int r;
+
+	if (!session)
+		return -ENOMEM;
+	session->progress = fn;
+	session->progress_arg = arg;
+	r = input_open(path, &session->input, err);
+	if (r == 0)
+		r = session_begin(session, err);
+	/* Of a stream the records are all that tells of it. */
+	if (r == 0 && (scan || session->header.pipe))
+		r = session_scan(session, err);
+	if (r < 0) {
+		session_close(session);
+		return err_wrap(err, r, "%s", path);
+	}
+	*ret = session;
+	return 0;
+}
+
+int session_open_header(const char *path, session_progress_fn fn, void *arg, struct session **ret,
+			struct err *err)
+{
+	return open_session(path, false, fn, arg, ret, err);
+}
+
+int session_open_watched(const char *path, session_progress_fn fn, void *arg, struct session **ret,
+			 struct err *err)
+{
+	return open_session(path, true, fn, arg, ret, err);
+}
+
+int session_open(const char *path, struct session **ret, struct err *err)
+{
+	return session_open_watched(path, NULL, NULL, ret, err);
+}
+
+void session_close(struct session *session)
+{
+	if (!session)
+		return;
+	session_end(session);
+	input_close(&session->input);
 	free(session);
 }
 
@@ -278,12 +340,12 @@ const void *session_vdso(const struct session *session, size_t *ret_size)
 
 uint32_t session_dso_count(const struct session *session)
 {
-	return (uint32_t)session->dsos.len;
+	return (uint32_t)session->objects.len;
 }
 
 const struct dso *session_dso(const struct session *session, uint32_t id)
 {
-	return id < session->dsos.len ? session->dsos.data[id] : NULL;
+	return id < session->objects.len ? &session->objects.data[id]->dso : NULL;
 }
 
 const char *session_cgroup(const struct session *session, uint64_t id)

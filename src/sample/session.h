@@ -108,6 +108,14 @@ int session_open(const char *path, struct session **ret, struct err *err);
 
 /* Told now and then what is being done ("reading samples") and how much of it is, 0 to 1. */
 typedef void (*session_progress_fn)(void *arg, const char *what, double share);
+/*
+ * What the header tells: info (not wall_time_ns), facts and events, but neither their samples nor
+ * statistics nor objects: whoever goes through the samples (session_run(), collect_profile()) looks
+ * through the records before, or while. Streams have no header: theirs are looked through at once.
+ * fn may be NULL.
+ */
+int session_open_header(const char *path, session_progress_fn fn, void *arg, struct session **ret,
+			struct err *err);
 /* fn may be NULL. */
 int session_open_watched(const char *path, session_progress_fn fn, void *arg, struct session **ret,
 			 struct err *err);

@@ -94,7 +94,7 @@ static bool exec_pending(const struct tasks *tasks, int32_t pid)
 	       tasks->processes.data[index].exec;
 }
 
-static int set_comm(struct tasks *tasks, int32_t tid, uint64_t key, uint32_t comm)
+static int set_comm(struct tasks *tasks, int32_t tid, uint64_t key, const char *comm)
 {
 	struct thread *thread;
 	uint32_t index;
@@ -111,15 +111,15 @@ static int set_comm(struct tasks *tasks, int32_t tid, uint64_t key, uint32_t com
 	return vec_push(&thread->versions, ((struct comm_version){key, comm}));
 }
 
-static uint32_t last_comm(const struct tasks *tasks, int32_t tid)
+static const char *last_comm(const struct tasks *tasks, int32_t tid)
 {
 	const struct thread *thread;
 	uint32_t index;
 
 	if (!u64_map_get(&tasks->thread_index, (uint32_t)tid, &index))
-		return 0;
+		return NULL;
 	thread = &tasks->threads.data[index];
-	return thread->versions.len ? thread->versions.data[thread->versions.len - 1].comm : 0;
+	return thread->versions.len ? thread->versions.data[thread->versions.len - 1].comm : NULL;
 }
 
 /* Takes the range out of what is known to be memory. */
@@ -168,14 +168,13 @@ static int memory_add(struct tasks *tasks, struct process *process, const struct
 			continue;
 		if (range.start > at)
 			r = map_store_add(&tasks->maps, root,
-					  &(struct map){at, range.start, 0, event->subject});
+					  &(struct map){at, range.start, 0, event->dso});
 		at = MAX(at, range.end);
 		start = MIN(start, range.start);
 		end = MAX(end, range.end);
 	}
 	if (r == 0 && at < event->end)
-		r = map_store_add(&tasks->maps, root,
-				  &(struct map){at, event->end, 0, event->subject});
+		r = map_store_add(&tasks->maps, root, &(struct map){at, event->end, 0, event->dso});
 	if (r == 0)
 		r = memory_cut(process, start, end);
 	if (r < 0 || start >= end)
@@ -194,7 +193,7 @@ static int memory_add(struct tasks *tasks, struct process *process, const struct
 static int replay_mmap(struct tasks *tasks, const struct side_event *event)
 {
 	uint32_t root = exec_pending(tasks, event->pid) ? 0 : last_space(tasks, event->pid), index;
-	struct map map = {event->start, event->end, event->pgoff, event->subject};
+	struct map map = {event->start, event->end, event->pgoff, event->dso};
 	struct process *process;
 	int r = process_index(tasks, event->pid, &index);
 
@@ -234,10 +233,10 @@ static int inherit_memory(struct tasks *tasks, const struct side_event *event)
 
 static int replay_fork(struct tasks *tasks, const struct side_event *event)
 {
-	uint32_t comm = last_comm(tasks, event->ptid);
+	const char *comm = last_comm(tasks, event->ptid);
 	int r = 0;
 
-	if (comm == 0)
+	if (!comm)
 		comm = last_comm(tasks, event->ppid);
 	if (comm)
 		r = set_comm(tasks, event->tid, event->key, comm);
@@ -254,29 +253,30 @@ static int replay_fork(struct tasks *tasks, const struct side_event *event)
 
 static int replay_comm(struct tasks *tasks, const struct side_event *event)
 {
-	int r = set_comm(tasks, event->tid, event->key, event->subject);
+	int r = set_comm(tasks, event->tid, event->key, event->comm);
 
 	if (r < 0 || !event->flag)
 		return r;
 	if (event->tid != event->pid) /* exec in a thread: it becomes the process */
-		r = set_comm(tasks, event->pid, event->key, event->subject);
+		r = set_comm(tasks, event->pid, event->key, event->comm);
 	return r < 0 ? r : exec_begins(tasks, event->pid);
 }
 
-int tasks_build(struct tasks *tasks, struct side_event *events, size_t count)
+void tasks_sort(struct side_event *events, size_t count)
 {
-	uint64_t key = 0;
-	int r = 0;
-
-	for (size_t i = 0; i < count; i++)
-		events[i].sequence = (uint32_t)i;
 	if (count > 1)
 		qsort(events, count, sizeof(*events), compare_events);
-	tasks->maps.version = 1;
+}
+
+int tasks_replay(struct tasks *tasks, const struct side_event *events, size_t count)
+{
+	int r = 0;
+
+	/* Who was told of a space before keeps it as it was. */
+	map_store_step(&tasks->maps);
 	for (size_t i = 0; i < count && r == 0; i++) {
-		if (events[i].key != key)
+		if (i > 0 && events[i].key != events[i - 1].key)
 			map_store_step(&tasks->maps);
-		key = events[i].key;
 		if (events[i].kind == SIDE_MMAP || events[i].kind == SIDE_CODE)
 			r = replay_mmap(tasks, &events[i]);
 		else if (events[i].kind == SIDE_COMM)
@@ -329,14 +329,14 @@ static uint32_t space_at(const struct tasks *tasks, int32_t pid, uint64_t key, s
 	return process->versions.data[low - 1].root;
 }
 
-static uint32_t comm_at(const struct tasks *tasks, int32_t tid, uint64_t key, struct task *range)
+static const char *comm_at(const struct tasks *tasks, int32_t tid, uint64_t key, struct task *range)
 {
 	const struct thread *thread;
 	size_t low = 0, high;
 	uint32_t index;
 
 	if (!u64_map_get(&tasks->thread_index, (uint32_t)tid, &index))
-		return 0;
+		return NULL;
 	thread = &tasks->threads.data[index];
 	high = thread->versions.len;
 	while (low < high) {
@@ -350,7 +350,7 @@ static uint32_t comm_at(const struct tasks *tasks, int32_t tid, uint64_t key, st
 	if (low < thread->versions.len)
 		range->until = MIN(range->until, thread->versions.data[low].key);
 	if (low == 0)
-		return 0;
+		return NULL;
 	range->from = MAX(range->from, thread->versions.data[low - 1].key);
 	return thread->versions.data[low - 1].comm;
 }
@@ -360,7 +360,7 @@ void tasks_at(const struct tasks *tasks, int32_t pid, int32_t tid, uint64_t key,
 	struct task task = {.from = 0, .until = UINT64_MAX};
 
 	task.comm = comm_at(tasks, tid, key, &task);
-	if (task.comm == 0 && tid != pid)
+	if (!task.comm && tid != pid)
 		task.comm = comm_at(tasks, pid, key, &task);
 	task.root = pid >= 0 ? space_at(tasks, pid, key, &task) : 0;
 	task.kernel_root = space_at(tasks, PID_KERNEL, key, &task);

@@ -13,17 +13,18 @@
 
 static struct unwind_table *const no_table = (struct unwind_table *)-1;
 
-void unwind_modules_fini(struct unwind_modules *modules)
+void session_unwind_fini(struct session *session)
 {
-	if (!modules->tables)
+	struct unwind_modules *modules = &session->unwind;
+
+	if (!modules->symbols)
 		return;
-	for (uint32_t i = 0; i < modules->count; i++)
-		if (modules->tables[i].table != no_table)
-			unwind_table_free(modules->tables[i].table);
-	free(modules->tables);
+	vec_for_each(&session->objects, object)
+		if ((*object)->unwind != no_table)
+			unwind_table_free((*object)->unwind);
 	symbols_free(modules->symbols);
 	pthread_mutex_destroy(&modules->lock);
-	modules->tables = NULL;
+	modules->symbols = NULL;
 }
 
 int session_unwind_init(struct session *session, const struct symbols_options *options)
@@ -31,16 +32,11 @@ int session_unwind_init(struct session *session, const struct symbols_options *o
 	struct unwind_modules *modules = &session->unwind;
 	int r;
 
-	if (modules->tables)
+	if (modules->symbols)
 		return 0;
-	modules->count = session_dso_count(session);
-	modules->tables = calloc(MAX(modules->count, 1u), sizeof(*modules->tables));
-	if (!modules->tables)
-		return -ENOMEM;
-	pthread_mutex_init(&modules->lock, NULL);
 	r = symbols_new(options, &modules->symbols);
-	if (r < 0)
-		unwind_modules_fini(modules);
+	if (r == 0)
+		pthread_mutex_init(&modules->lock, NULL);
 	return r;
 }
 
@@ -82,19 +78,16 @@ static struct unwind_table *load(const struct session *session, const struct dso
 }
 
 /* NULL when there is none. */
-static const struct unwind_table *table_of(struct session *session, const struct dso *dso)
+static const struct unwind_table *table_of(struct session *session, struct session_object *object)
 {
 	struct unwind_modules *modules = &session->unwind;
-	struct unwind_table *table;
+	struct unwind_table *table = object->unwind;
 
-	if (dso->id >= modules->count)
-		return NULL;
-	table = modules->tables[dso->id].table;
 	if (!table) {
 		pthread_mutex_lock(&modules->lock);
-		table = modules->tables[dso->id].table;
+		table = object->unwind;
 		if (!table)
-			modules->tables[dso->id].table = table = load(session, dso);
+			object->unwind = table = load(session, &object->dso);
 		pthread_mutex_unlock(&modules->lock);
 	}
 	return table == no_table ? NULL : table;
@@ -104,13 +97,12 @@ static void find_code(void *arg, uint64_t ip, bool exact, struct stack_code *ret
 {
 	struct unwinder *unwinder = arg;
 	struct session *session = unwinder->session;
-	const struct map *map =
-		map_store_find(&session->tasks.maps, unwinder->task->root, exact ? ip : ip - 1);
+	struct session_object *object;
+	struct map map;
 
-	if (map)
-		stack_code_of_table(table_of(session, session->dsos.data[map->dso]),
-				    unwinder->walker.arch, ip - map->start + map->pgoff, exact,
-				    ret);
+	if (session_find_map(session, unwinder->task->root, exact ? ip : ip - 1, &map, &object))
+		stack_code_of_table(table_of(session, object), unwinder->walker.arch,
+				    ip - map.start + map.pgoff, exact, ret);
 }
 
 static int unwinder_init(struct unwinder *unwinder, struct session *session)
@@ -146,6 +138,8 @@ static bool unsaved_return(struct unwinder *unwinder, const struct perfdata_attr
 	struct session *session = unwinder->session;
 	uint64_t below = attr->regs_user & ((UINT64_C(1) << UNWIND_ARM_LR) - 1), lr;
 	struct stack_code code = {.kind = STACK_UNMAPPED};
+	struct session_object *object;
+	struct map map;
 
 	memcpy(&lr, sample->user_regs + 8 * __builtin_popcountll(below), sizeof(lr));
 	if (session->header.swap)
@@ -154,7 +148,7 @@ static bool unsaved_return(struct unwinder *unwinder, const struct perfdata_attr
 	find_code(unwinder, leaf, true, &code);
 	*ret = lr;
 	return code.kind == STACK_RULE && code.rule.ra.kind == UNWIND_SAME && lr > 1 &&
-	       map_store_find(&session->tasks.maps, unwinder->task->root, lr - 1);
+	       session_find_map(session, unwinder->task->root, lr - 1, &map, &object);
 }
 
 /*

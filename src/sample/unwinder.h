@@ -16,14 +16,11 @@ struct session;
 struct task;
 struct raw_sample;
 
-/* The tables of a session's objects, loaded when the first frame needs them. */
+/* Where the tables of a session's objects come from; they are loaded when the first frame needs
+ * them. */
 struct unwind_modules {
 	pthread_mutex_t lock;
-	struct symbols *symbols;
-	struct {
-		_Atomic(struct unwind_table *) table; /* NULL: not asked for yet */
-	} * tables;                                   /* by dso id */
-	uint32_t count;
+	struct symbols *symbols; /* NULL: not begun */
 };
 
 /* One thread's: a cache of rules by address, and the chain of the last sample. */
@@ -34,7 +31,7 @@ struct unwinder {
 	uint64_t unwound, cut, lost;
 };
 
-void unwind_modules_fini(struct unwind_modules *modules);
+void session_unwind_fini(struct session *session);
 void unwinder_fini(struct unwinder *unwinder);
 
 /*

@@ -225,9 +225,9 @@ static int next_plain(struct walk *walk, struct record *ret)
 	return 1;
 }
 
-uint64_t walk_skip_samples(struct walk *walk, uint64_t limit)
+uint64_t walk_skip_samples(struct walk *walk, uint64_t limit, unsigned time_at, uint64_t *latest)
 {
-	uint64_t end, at = walk->offset, count = 0;
+	uint64_t end, at = walk->offset, count = 0, time;
 
 	if (!walk->map || !walk->map->data || walk->swap || walk->packed)
 		return 0;
@@ -241,6 +241,10 @@ uint64_t walk_skip_samples(struct walk *walk, uint64_t limit)
 
 		if (header.type != REC_SAMPLE || header.size == 0 || header.size > end - at)
 			break;
+		if (time_at && time_at + sizeof(time) <= header.size) {
+			memcpy(&time, data + time_at, sizeof(time));
+			*latest = MAX(*latest, time);
+		}
 		at += header.size;
 		count++;
 	}

@@ -59,6 +59,7 @@ static inline bool walk_stays(const struct walk *walk)
 }
 /*
  * Steps over samples as long as nothing but samples follows, up to the first record that begins at
- * limit or behind it; how many. Does so only where that is fast: 0 means nothing.
+ * limit or behind it; how many. Does so only where that is fast: 0 means nothing. *latest grows to
+ * the times that are time_at bytes behind their beginnings; 0: nowhere.
  */
-uint64_t walk_skip_samples(struct walk *walk, uint64_t limit);
+uint64_t walk_skip_samples(struct walk *walk, uint64_t limit, unsigned time_at, uint64_t *latest);

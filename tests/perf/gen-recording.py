@@ -4,12 +4,12 @@
 usage: gen-recording.py SMALL LARGE SAMPLES
 
 SMALL is a finished perf.data file of this machine's byte order in file mode, not compressed, whose events
-all have TIME. Records other than samples are kept once; feature sections are moved behind the data.
+all have TIME. Records other than samples and the ends of rounds are kept once; feature sections are moved behind the data.
 """
 import struct
 import sys
 
-SAMPLE, TIME_BIT = 9, 1 << 2
+SAMPLE, FINISHED_ROUND, TIME_BIT = 9, 68, 1 << 2
 BEFORE_TIME = (1 << 16, 1 << 0, 1 << 1)  # IDENTIFIER, IP, TID come before the time, 8 bytes each
 
 
@@ -32,25 +32,23 @@ def main() -> int:
         return 1
     time_at = 8 + 8 * sum(1 for bit in BEFORE_TIME if sample_type & bit)
 
-    samples, at = [], start
+    times, offsets, body, at = [], [], bytearray(), start
     while at < start + size:
         kind, _, length = struct.unpack_from("<IHH", data, at)
         if kind == SAMPLE:
-            samples.append((at, length))
+            times.append(struct.unpack_from("<Q", data, at + time_at)[0])
+            offsets.append(len(body) + time_at)
+        # Where rounds end, readers that sort can let go of what they hold.
+        if kind in (SAMPLE, FINISHED_ROUND):
+            body += data[at:at + length]
         at += length
-    times = [struct.unpack_from("<Q", data, at + time_at)[0] for at, _ in samples]
+    samples = len(times)
     span = max(times) - min(times) + 1
-    body = bytearray(b"".join(data[at:at + length] for at, length in samples))
-    offsets, at = [], 0
-    for _, length in samples:
-        offsets.append(at + time_at)
-        at += length
-    repeats = max(0, -(-(wanted - len(samples)) // len(samples)))
-    # A round ends where its samples end: readers that sort can let go of what they hold.
-    round_end = struct.pack("<IHH", 68, 0, 8)
+    body += struct.pack("<IHH", FINISHED_ROUND, 0, 8)
+    repeats = max(0, -(-(wanted - samples) // samples))
 
     tail = bytearray(data[start + size:])
-    grown = repeats * (len(body) + 8)
+    grown = repeats * len(body)
     for i in range(features):
         offset, = struct.unpack_from("<Q", tail, 16 * i)
         struct.pack_into("<Q", tail, 16 * i, offset + grown)
@@ -63,9 +61,8 @@ def main() -> int:
             for offset, time in zip(offsets, times):
                 struct.pack_into("<Q", body, offset, time + turn * span)
             out.write(body)
-            out.write(round_end)
         out.write(tail)
-    print(len(samples) * (repeats + 1), "samples")
+    print(samples * (repeats + 1), "samples")
     return 0
 
 
