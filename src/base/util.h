@@ -55,23 +55,22 @@ static inline void cleanup_file(FILE **file)
 	})
 
 /*
- * How many elements of an array hold a key of at most value: the index behind the last of them.
- * The elements, stride bytes each, ascend by their key, the uint64_t they begin with.
+ * The first of count indexes for which the condition does not hold, by halving: the condition, in
+ * which i is the index, holds for none behind it. count when it holds for all.
+ *
+ *	behind = partition_point(ips.len, i, ips.data[i] <= address);
  */
-static inline size_t count_at_most(const void *elements, size_t count, size_t stride,
-				   uint64_t value)
-{
-	size_t low = 0, high = count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		uint64_t key;
-
-		__builtin_memcpy(&key, (const char *)elements + middle * stride, sizeof(key));
-		if (key <= value)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
+#define partition_point(count, i, condition)                  \
+	({                                                    \
+		size_t low_ = 0, high_ = (count);             \
+                                                              \
+		while (low_ < high_) {                        \
+			size_t i = low_ + (high_ - low_) / 2; \
+                                                              \
+			if (condition)                        \
+				low_ = i + 1;                 \
+			else                                  \
+				high_ = i;                    \
+		}                                             \
+		low_;                                         \
+	})

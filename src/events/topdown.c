@@ -29,20 +29,13 @@ const struct topdown_table *topdown_table_find(const char *cpu)
 
 int topdown_event_find(const struct topdown_table *table, const char *name)
 {
-	size_t low = 0, high = table->event_count;
+	/* sorted by the compiler of the tables */
+	size_t first =
+		partition_point(table->event_count, at, strcmp(table->events[at].name, name) < 0);
 
-	while (low < high) { /* sorted by the compiler of the tables */
-		size_t middle = (low + high) / 2;
-		int order = strcmp(name, table->events[middle].name);
-
-		if (order == 0)
-			return (int)middle;
-		if (order < 0)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return -1;
+	return first < table->event_count && strcmp(table->events[first].name, name) == 0
+		       ? (int)first
+		       : -1;
 }
 
 int topdown_node_find(const struct topdown_table *table, const char *name)

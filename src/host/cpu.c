@@ -144,18 +144,10 @@ void host_topology_fini(struct host_topology *topology)
 
 const struct host_cpu *host_topology_cpu(const struct host_topology *topology, unsigned cpu)
 {
-	size_t low = 0, high = topology->cpus.len;
+	size_t first = partition_point(topology->cpus.len, at, topology->cpus.data[at].cpu < cpu);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (topology->cpus.data[middle].cpu < cpu)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < topology->cpus.len && topology->cpus.data[low].cpu == cpu
-		       ? &topology->cpus.data[low]
+	return first < topology->cpus.len && topology->cpus.data[first].cpu == cpu
+		       ? &topology->cpus.data[first]
 		       : NULL;
 }
 

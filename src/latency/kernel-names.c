@@ -46,20 +46,13 @@ void kernel_names_fini(struct kernel_names *names)
 
 const char *kernel_names_find(struct kernel_names *names, uint64_t address)
 {
-	size_t low = 0, high = names->symbols.count;
+	size_t behind = partition_point(names->symbols.count, at,
+					names->symbols.entries[at].address <= address);
 
-	while (low < high) { /* the first entry above address */
-		size_t middle = low + (high - low) / 2;
-
-		if (names->symbols.entries[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (high == names->symbols.count)
+	if (behind == names->symbols.count)
 		return NULL; /* nothing ends it */
-	while (low > 0) {
-		const struct kallsyms_entry *entry = &names->symbols.entries[--low];
+	while (behind > 0) {
+		const struct kallsyms_entry *entry = &names->symbols.entries[--behind];
 
 		if (!kallsyms_is_code(entry->type))
 			continue;

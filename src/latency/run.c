@@ -201,23 +201,15 @@ void latency_run_fini(struct latency_run *run)
 
 struct latency_cpu *latency_run_cpu(struct latency_run *run, unsigned cpu)
 {
-	size_t low = 0, high = run->cpus.len;
+	size_t first = partition_point(run->cpus.len, at, run->cpus.data[at].cpu < cpu);
 	struct latency_cpu *row;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (run->cpus.data[middle].cpu < cpu)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < run->cpus.len && run->cpus.data[low].cpu == cpu)
-		return &run->cpus.data[low];
+	if (first < run->cpus.len && run->cpus.data[first].cpu == cpu)
+		return &run->cpus.data[first];
 	if (vec_reserve(&run->cpus, run->cpus.len + 1) < 0)
 		return NULL;
-	row = &run->cpus.data[low];
-	memmove(row + 1, row, (run->cpus.len - low) * sizeof(*row));
+	row = &run->cpus.data[first];
+	memmove(row + 1, row, (run->cpus.len - first) * sizeof(*row));
 	run->cpus.len++;
 	*row = (struct latency_cpu){.cpu = cpu,
 				    .steal_ns = LATENCY_UNKNOWN_NS,

@@ -115,18 +115,10 @@ static int order_symbols(const void *a, const void *b)
 /* The first symbol of that address, or NULL. */
 static const struct legacy_symbol *find_symbols(const struct legacy *l, uint64_t address)
 {
-	size_t low = 0, high = l->symbols.len;
+	size_t first = partition_point(l->symbols.len, at, l->symbols.data[at].address < address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (l->symbols.data[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < l->symbols.len && l->symbols.data[low].address == address
-		       ? &l->symbols.data[low]
+	return first < l->symbols.len && l->symbols.data[first].address == address
+		       ? &l->symbols.data[first]
 		       : NULL;
 }
 
@@ -236,21 +228,15 @@ static int sort_mappings(struct builder *b)
 
 static uint32_t find_mapping(struct builder *b, uint64_t address)
 {
-	size_t low = 0, high = b->by_start.len, above;
+	size_t behind, above;
 	struct profile_mapping *next;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (b->l->mappings.data[b->by_start.data[middle]].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	above = low;
-	for (size_t i = 0; i < OVERLAPS_MAX && low > 0; i++)
-		if (address < b->l->mappings.data[b->by_start.data[--low]].limit)
-			return b->by_start.data[low];
+	behind = partition_point(b->by_start.len, at,
+				 b->l->mappings.data[b->by_start.data[at]].start <= address);
+	above = behind;
+	for (size_t i = 0; i < OVERLAPS_MAX && behind > 0; i++)
+		if (address < b->l->mappings.data[b->by_start.data[--behind]].limit)
+			return b->by_start.data[behind];
 	if (above == b->by_start.len)
 		return NO_MAPPING;
 	/* Some writers left out the first part of a mapping in two parts: the offset tells. */

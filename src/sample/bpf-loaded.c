@@ -308,18 +308,10 @@ static bool has_one(const struct bpf_info *info, const uint64_t *addresses, size
 {
 	for (uint32_t i = 0; i < info->functions; i++) {
 		struct bpf_function function = bpf_info_function(info, i);
-		size_t low = 0, high = count;
+		size_t first = partition_point(count, at, addresses[at] < function.start);
 
-		while (low < high) {
-			size_t middle = (low + high) / 2;
-
-			if (addresses[middle] < function.start)
-				low = middle + 1;
-			else
-				high = middle;
-		}
 		/* The end belongs to it too: a call may be its last instruction. */
-		if (low < count && addresses[low] - function.start <= function.size)
+		if (first < count && addresses[first] - function.start <= function.size)
 			return true;
 	}
 	return false;

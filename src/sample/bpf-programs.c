@@ -155,17 +155,9 @@ static const struct ksymbol *find_ksymbol(const struct session *session, size_t 
 {
 	const struct ksymbol *all = session->ksymbols.data;
 	struct ksymbol key = {.dso = dso, .start = address};
-	size_t low = 0;
+	size_t behind = partition_point(count, at, compare_ksymbols(&all[at], &key) <= 0);
 
-	while (low < count) {
-		size_t middle = (low + count) / 2;
-
-		if (compare_ksymbols(&all[middle], &key) <= 0)
-			low = middle + 1;
-		else
-			count = middle;
-	}
-	return low > 0 && all[low - 1].dso == dso ? &all[low - 1] : NULL;
+	return behind > 0 && all[behind - 1].dso == dso ? &all[behind - 1] : NULL;
 }
 
 /* No record tells of the function: it is there from the program's load to its end. */
@@ -262,7 +254,7 @@ static int file_of(struct programs *programs, const struct known_types *types, u
 static const struct code_range *range_of(const struct programs *programs, uint64_t address)
 {
 	const struct code_range *all = programs->functions.data;
-	size_t before = count_at_most(all, programs->functions.len, sizeof(*all), address);
+	size_t before = partition_point(programs->functions.len, at, all[at].start <= address);
 
 	return before > 0 && address < all[before - 1].end ? &all[before - 1] : NULL;
 }
@@ -353,17 +345,10 @@ static const struct bpf_place *find_place(const struct session *session, uint32_
 {
 	const struct bpf_place *all = session->bpf_places.data;
 	struct bpf_place key = {.dso = dso, .address = address};
-	size_t low = 0, high = session->bpf_places.len;
+	size_t behind =
+		partition_point(session->bpf_places.len, at, compare_places(&all[at], &key) <= 0);
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (compare_places(&all[middle], &key) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low > 0 && all[low - 1].dso == dso ? &all[low - 1] : NULL;
+	return behind > 0 && all[behind - 1].dso == dso ? &all[behind - 1] : NULL;
 }
 
 bool session_ksymbol_place(const struct session *session, const struct dso *dso, uint64_t address,

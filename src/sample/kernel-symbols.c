@@ -208,8 +208,8 @@ static void put_neighbourhood(const struct kernel_table *table, const uint64_t *
 	size_t written = 0; /* entries before this one are in out */
 
 	for (size_t i = 0; i < count; i++) {
-		size_t at = count_at_most(table->entries, table->count, sizeof(*table->entries),
-					  addresses[i]);
+		size_t at =
+			partition_point(table->count, e, table->entries[e].address <= addresses[i]);
 
 		if (at-- == 0)
 			continue;

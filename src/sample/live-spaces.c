@@ -12,17 +12,7 @@
 /* The first mapping that ends behind the address. */
 static size_t first_behind(const struct live_space *space, uint64_t address)
 {
-	size_t low = 0, high = space->maps.len;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (space->maps.data[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return partition_point(space->maps.len, at, space->maps.data[at].end <= address);
 }
 
 static bool same_map(const struct map *a, const struct map *b)

@@ -215,18 +215,10 @@ static const char *find_symbol(const struct session *session, const struct recor
 			       uint64_t address)
 {
 	const struct recorded_symbol *all = session->recorded_symbols.data + object->first;
-	size_t low = 0, high = object->count;
+	size_t behind = partition_point(object->count, at, all[at].start <= address);
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (all[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low > 0 && address - all[low - 1].start < MAX(all[low - 1].size, 1u)
-		       ? strtab_text(&session->strings, all[low - 1].name)
+	return behind > 0 && address - all[behind - 1].start < MAX(all[behind - 1].size, 1u)
+		       ? strtab_text(&session->strings, all[behind - 1].name)
 		       : NULL;
 }
 

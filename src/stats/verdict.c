@@ -130,17 +130,9 @@ static void next_outcome(uint64_t *outcome, size_t pairs, size_t number, bool al
 /* The share of outcomes of a statistic that are at least as far out as `size`. */
 static double share_beyond(const double *sorted, size_t count, double size)
 {
-	size_t low = 0, high = count;
+	size_t nearer = partition_point(count, at, sorted[at] < size);
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (sorted[middle] < size)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return (double)(count - low) / (double)count;
+	return (double)(count - nearer) / (double)count;
 }
 
 /* p[]: of each statistic of the drawn outcome, adjusted for there being several. */

@@ -341,35 +341,19 @@ struct dwarf_lines *dwarf_lines_of(struct dwarf_file *file, struct dwarf_unit *u
 const struct dwarf_row *dwarf_lines_find(const struct dwarf_lines *lines, uint64_t address)
 {
 	const struct dwarf_sequence *sequence = NULL;
-	size_t low = 0, high = lines->sequences.len;
+	size_t behind =
+		partition_point(lines->sequences.len, at, lines->sequences.data[at].low <= address);
 	const struct dwarf_row *rows;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (lines->sequences.data[middle].low <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	/* Sequences hardly ever overlap; a few steps back are enough. */
-	for (size_t back = 0; back < 8 && back < low && !sequence; back++)
-		if (address < lines->sequences.data[low - 1 - back].high)
-			sequence = &lines->sequences.data[low - 1 - back];
+	for (size_t back = 0; back < 8 && back < behind && !sequence; back++)
+		if (address < lines->sequences.data[behind - 1 - back].high)
+			sequence = &lines->sequences.data[behind - 1 - back];
 	if (!sequence || sequence->count == 0)
 		return NULL;
 	rows = lines->rows.data + sequence->first;
-	low = 0;
-	high = sequence->count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (rows[middle].delta <= address - sequence->low)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? &rows[low - 1] : NULL;
+	behind = partition_point(sequence->count, at, rows[at].delta <= address - sequence->low);
+	return behind ? &rows[behind - 1] : NULL;
 }
 
 const char *dwarf_lines_path(struct dwarf *dwarf, struct dwarf_lines *lines, const char *comp_dir,

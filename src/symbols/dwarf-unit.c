@@ -123,19 +123,11 @@ int dwarf_units_scan(struct dwarf_file *file)
 
 struct dwarf_unit *dwarf_unit_at(struct dwarf_file *file, uint64_t offset)
 {
-	size_t low = 0, high = file->units.len;
+	size_t first = partition_point(file->units.len, at, file->units.data[at].end <= offset);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (file->units.data[middle].end <= offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == file->units.len || file->units.data[low].offset > offset)
+	if (first == file->units.len || file->units.data[first].offset > offset)
 		return NULL;
-	return &file->units.data[low];
+	return &file->units.data[first];
 }
 
 /* The code and attributes of the root; false when they do not lie within limit. */

@@ -55,37 +55,22 @@ void dwarf_free(struct dwarf *dwarf)
 static struct dwarf_unit *unit_of(struct dwarf *dwarf, uint64_t address)
 {
 	const struct dwarf_range *ranges = dwarf->ranges.all.data;
-	size_t low = 0, high = dwarf->ranges.all.len;
+	size_t behind = partition_point(dwarf->ranges.all.len, at, ranges[at].low <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (ranges[middle].low <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	while (low > 0 && dwarf->reach.data[low - 1] > address) {
-		low--;
-		if (address < ranges[low].high)
-			return &dwarf->main.units.data[ranges[low].owner];
+	while (behind > 0 && dwarf->reach.data[behind - 1] > address) {
+		behind--;
+		if (address < ranges[behind].high)
+			return &dwarf->main.units.data[ranges[behind].owner];
 	}
 	return NULL;
 }
 
 static uint32_t function_at(const struct dwarf_unit *unit, uint64_t address)
 {
-	size_t low = 0, high = unit->pieces.len;
+	size_t behind =
+		partition_point(unit->pieces.len, at, unit->pieces.data[at].start <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (unit->pieces.data[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? unit->pieces.data[low - 1].function : DWARF_NONE;
+	return behind ? unit->pieces.data[behind - 1].function : DWARF_NONE;
 }
 
 static bool entry_at(struct dwarf_file *file, struct dwarf_unit *unit, uint64_t offset,

@@ -176,24 +176,18 @@ static bool read_record(const struct go_layout *l, uint64_t record, struct funct
 
 static bool find_function(const struct go_layout *l, uint64_t address, struct function *ret)
 {
-	uint64_t low = 0, high = l->count, offset = address - l->text;
+	uint64_t behind, offset = address - l->text;
 
 	if (address < l->text)
 		return false;
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (list_number(l, 2 * middle) <= offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0)
+	behind = partition_point(l->count, at, list_number(l, 2 * at) <= offset);
+	if (behind == 0)
 		return false;
-	low--;
-	*ret = (struct function){.entry = list_number(l, 2 * low)};
-	ret->size = list_number(l, 2 * low + 2) - ret->entry;
-	return offset - ret->entry < ret->size && read_record(l, list_number(l, 2 * low + 1), ret);
+	behind--;
+	*ret = (struct function){.entry = list_number(l, 2 * behind)};
+	ret->size = list_number(l, 2 * behind + 2) - ret->entry;
+	return offset - ret->entry < ret->size &&
+	       read_record(l, list_number(l, 2 * behind + 1), ret);
 }
 
 /* What a stream says of the instruction at an offset into the function's code; -1: nothing. */

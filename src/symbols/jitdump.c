@@ -247,27 +247,20 @@ const struct jitdump_line *jitdump_find_line(const struct jitdump *dump, uint64_
 					     const struct jitdump_code **ret_code)
 {
 	const struct jitdump_code *code;
-	size_t low = 0, high = dump->codes.len;
+	const struct jitdump_line *lines;
+	size_t behind = partition_point(dump->codes.len, at, dump->codes.data[at].base <= address);
 	uint64_t offset;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (dump->codes.data[middle].base <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0)
+	if (behind == 0)
 		return NULL;
-	code = &dump->codes.data[low - 1];
+	code = &dump->codes.data[behind - 1];
 	offset = address - code->base;
 	if (offset >= code->size || code->line_count == 0)
 		return NULL;
 	*ret_code = code;
-	low = count_at_most(dump->lines.data + code->first_line, code->line_count,
-			    sizeof(*dump->lines.data), offset);
-	return low ? &dump->lines.data[code->first_line + low - 1] : NULL;
+	lines = dump->lines.data + code->first_line;
+	behind = partition_point(code->line_count, at, lines[at].offset <= offset);
+	return behind ? &lines[behind - 1] : NULL;
 }
 
 int jitdump_read(const char *root, int pid, const char *path, char **ret_data, size_t *ret_size,

@@ -290,8 +290,8 @@ static void mark_needed(const struct kallsyms *kallsyms, const uint64_t *address
 			uint8_t *needed)
 {
 	for (size_t i = 0; i < count; i++) {
-		size_t behind = count_at_most(kallsyms->entries, kallsyms->count,
-					      sizeof(*kallsyms->entries), addresses[i]),
+		size_t behind = partition_point(kallsyms->count, at,
+						kallsyms->entries[at].address <= addresses[i]),
 		       first = behind;
 
 		while (first && kallsyms->entries[first - 1].address ==

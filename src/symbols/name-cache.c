@@ -102,8 +102,7 @@ static struct inline_frame table_frame(const struct name_table *table, uint32_t 
 int name_table_find(const struct name_table *table, uint64_t address, struct inline_frame *frames,
 		    size_t max)
 {
-	size_t at = count_at_most(table->addresses, table->header->addresses,
-				  sizeof(*table->addresses), address);
+	size_t at = partition_point(table->header->addresses, i, table->addresses[i] <= address);
 	uint32_t first, end;
 
 	if (at == 0 || table->addresses[at - 1] != address)

@@ -423,20 +423,11 @@ static const char *display_name(const struct symtab *tab, size_t i, const char *
 
 bool symtab_lookup(const struct symtab *tab, uint64_t address, struct symbol *ret)
 {
-	size_t low = 0, high = tab->count, i;
+	size_t i = partition_point(tab->count, at, tab->starts[at] <= address);
 	uint32_t name;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (tab->starts[mid] <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low == 0)
+	if (i-- == 0)
 		return false;
-	i = low - 1;
 	if (address - tab->starts[i] >= tab->infos[i].size)
 		return false;
 	name = tab->infos[i].name;

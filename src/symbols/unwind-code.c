@@ -423,20 +423,12 @@ bool unwind_code_rule(const struct unwind_code *code, uint64_t vaddr, struct unw
 {
 	struct branch branches[BRANCHES_MAX];
 	struct follow follow = {.code = code, .branches = branches};
-	size_t low = 0, high = code->starts.len;
+	size_t behind = partition_point(code->starts.len, at, code->starts.data[at].vaddr <= vaddr);
 	const struct code_start *start;
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (code->starts.data[middle].vaddr <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0 || vaddr - code->vaddr >= code->text.size)
+	if (behind == 0 || vaddr - code->vaddr >= code->text.size)
 		return false;
-	start = &code->starts.data[low - 1];
+	start = &code->starts.data[behind - 1];
 	while (start > code->starts.data && start[-1].vaddr == start->vaddr)
 		start--;
 	if (vaddr - start->vaddr > FUNCTION_MAX || (start->end && vaddr >= start->end) ||

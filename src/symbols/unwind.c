@@ -271,19 +271,11 @@ static uint64_t index_word(const struct unwind_search *search, size_t i, unsigne
 static bool search_rule(const struct unwind_table *table, uint64_t vaddr, struct unwind_rule *ret)
 {
 	const struct unwind_search *search = table->search;
-	size_t low = 0, high = search->count;
+	size_t behind = partition_point(search->count, at, index_word(search, at, 0) <= vaddr);
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (index_word(search, middle, 0) <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low > 0 &&
+	return behind > 0 &&
 	       cfi_rule_of(table, &search->frame,
-			   index_word(search, low - 1, 1) - search->frame.vaddr, vaddr, ret);
+			   index_word(search, behind - 1, 1) - search->frame.vaddr, vaddr, ret);
 }
 
 static void lazy_free(struct unwind_lazy *lazy)
@@ -464,20 +456,13 @@ void unwind_table_free(struct unwind_table *table)
 const struct unwind_rule *unwind_table_find(const struct unwind_table *table, uint64_t vaddr)
 {
 	uint64_t pc = vaddr - table->base;
-	size_t low = 0, high = table->rows.len;
+	size_t behind;
 	uint32_t rule;
 
 	if (vaddr < table->base || pc > UINT32_MAX)
 		return NULL;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (table->rows.data[middle].pc <= pc)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	rule = low ? table->rows.data[low - 1].rule : 0;
+	behind = partition_point(table->rows.len, at, table->rows.data[at].pc <= pc);
+	rule = behind ? table->rows.data[behind - 1].rule : 0;
 	return rule ? &table->rules.data[rule] : NULL;
 }
 
