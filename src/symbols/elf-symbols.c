@@ -1,6 +1,7 @@
 /*
- * Which symbols of an ELF file name code: functions and IFUNCs with a definition, and untyped
- * labels in executable sections (assembler), but no mapping symbols ($x, $d) and no .L labels.
+ * Which symbols of an ELF file name code: functions and IFUNCs with a definition, and what
+ * assembler leaves in executable sections, untyped labels and data with a size, but no mapping
+ * symbols ($x, $d) and no .L labels.
  */
 #include "symbols/elf-symbols-internal.h"
 
@@ -47,6 +48,23 @@ static bool code_room(const struct elf_file *elf, const struct elf_sym *sym, uin
 	return false;
 }
 
+/* Is that type one of code, or of what may be code? */
+static bool names_code(const struct elf_file *elf, const struct elf_sym *sym, bool in_code)
+{
+	switch (sym->info & 0xf) {
+	case STT_FUNC:
+	case STT_GNU_IFUNC:
+		return true;
+	case STT_NOTYPE:
+		return in_code;
+	case STT_OBJECT:
+		/* Without sections, data lies in the same segment. */
+		return in_code && sym->size > 0 && sym->shndx < elf->nsections;
+	default:
+		return false;
+	}
+}
+
 static uint8_t rank_of(unsigned bind)
 {
 	return bind == STB_GLOBAL || bind == STB_GNU_UNIQUE ? 0 : bind == STB_WEAK ? 1 : 2;
@@ -68,15 +86,15 @@ static int add_symbol(const struct symbol_source *source, const struct elf_sym *
 	if (sym->name == 0 || sym->name >= source->names.size || sym->shndx == SHN_UNDEF ||
 	    (sym->shndx >= SHN_LORESERVE && sym->shndx != SHN_XINDEX))
 		return 0;
-	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
+	in_code = code_room(elf, sym, &room);
+	if (!names_code(elf, sym, in_code))
 		return 0;
 	raw.name = (const char *)source->names.data + sym->name;
 	raw.name_len = (uint32_t)strnlen(
 		raw.name, MIN(source->names.size - sym->name, (size_t)NAME_MAX_BYTES));
-	in_code = code_room(elf, sym, &room);
-	if (type == STT_NOTYPE && (!in_code || raw.name_len < 2 || uninteresting_label(raw.name)))
+	if (type == STT_NOTYPE && (raw.name_len < 2 || uninteresting_label(raw.name)))
 		return 0;
-	if (elf->machine == EM_ARM && type != STT_NOTYPE)
+	if (elf->machine == EM_ARM && (type == STT_FUNC || type == STT_GNU_IFUNC))
 		value &= ~UINT64_C(1); /* Thumb */
 	if (elf->type == ET_REL && sym->shndx < elf->nsections) {
 		value += elf->sections[sym->shndx].offset;

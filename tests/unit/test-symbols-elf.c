@@ -200,6 +200,7 @@ static void check_program(const char *name)
 	EXPECT_STR(name_of(f.module, path, at + 72), "outer_symbol");
 	EXPECT_STR(name_of(f.module, path, at + 88), "inner_symbol");
 	EXPECT_STR(name_of(f.module, path, at + 96), "outer_symbol");
+	EXPECT_STR(name_of(f.module, path, at + 112), "table_in_code");
 	EXPECT_STR(name_of(f.module, path, address_of(path, "global_function")), "global_function");
 	EXPECT_STR(name_of(f.module, path, address_of(path, "_ZN4base4Task3runEi")),
 		   "base::Task::run(int)");

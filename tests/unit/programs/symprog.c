@@ -41,7 +41,7 @@ KEEP int global_function(int x)
 	return static_function(x) + cxx_method(x);
 }
 
-/* A sized symbol, bytes that belong to nobody, a label without a size. */
+/* A sized symbol, bytes that belong to nobody, a label without a size, data among code. */
 __asm__(".pushsection .text.assembler, \"ax\", %progbits\n"
 	".globl sized_symbol\n"
 	".type sized_symbol, %function\n"
@@ -63,6 +63,9 @@ __asm__(".pushsection .text.assembler, \"ax\", %progbits\n"
 	".type \"$s4main3fooyyF\", %function\n"
 	"\"$s4main3fooyyF\": .skip 8\n"
 	".size \"$s4main3fooyyF\", 8\n"
+	".type table_in_code, %object\n"
+	"table_in_code: .skip 8\n"
+	".size table_in_code, 8\n"
 	".popsection\n");
 
 int main(int argc, char **argv)
