@@ -236,6 +236,7 @@ void session_dsos_finish(struct session *session)
 		}
 		vec_for_each(&session->jitdumps, seen)
 			if (seen->pid == dso->pid)
-				dso->jitdump = seen->path;
+				/* Readers may be under way. */
+				__atomic_store_n(&dso->jitdump, seen->path, __ATOMIC_RELEASE);
 	}
 }

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
+#include "sample/jit-unwind.h"
 #include "sample/live.h"
 #include "sample/maps.h"
 #include "sample/perfdata.h"
@@ -41,7 +42,14 @@ struct live_space {
 	int32_t pid;  /* -1: free */
 	bool exec;    /* the next mapping begins a new program */
 	bool exited;
+	struct live_jit *jit; /* of its compiler, shared with forked processes; NULL: none */
 	VEC(struct map) maps;
+};
+
+/* What a just-in-time compiler tells of its code. */
+struct live_jit {
+	struct jit_unwind *unwind;
+	unsigned users;
 };
 
 struct live_spaces {
@@ -56,6 +64,8 @@ int live_spaces_map(struct live_spaces *spaces, int32_t pid, const struct map *m
 int live_spaces_fork(struct live_spaces *spaces, int32_t pid, int32_t parent);
 int live_spaces_exec(struct live_spaces *spaces, int32_t pid);
 void live_spaces_exit(struct live_spaces *spaces, int32_t pid);
+/* The process mapped its jitdump. */
+int live_spaces_jitdump(struct live_spaces *spaces, int32_t pid, const char *path);
 /* NULL when nothing is known of the process. */
 const struct live_space *live_space_find(const struct live_spaces *spaces, int32_t pid);
 const struct map *live_space_map(const struct live_space *space, uint64_t address);

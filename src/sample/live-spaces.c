@@ -49,8 +49,20 @@ static int add_map(struct live_space *space, const struct map *map)
 	return 1;
 }
 
+static void drop_jit(struct live_space *space)
+{
+	struct live_jit *jit = space->jit;
+
+	space->jit = NULL;
+	if (!jit || --jit->users > 0)
+		return;
+	jit_unwind_free(jit->unwind);
+	free(jit);
+}
+
 static void release(struct live_space *space)
 {
+	drop_jit(space);
 	vec_fini(&space->maps);
 	*space = (struct live_space){.pid = -1};
 }
@@ -121,6 +133,7 @@ int live_spaces_map(struct live_spaces *spaces, int32_t pid, const struct map *m
 	if (space->exec) {
 		space->maps.len = 0;
 		space->exec = false;
+		drop_jit(space);
 	}
 	space->exited = false;
 	r = add_map(space, map);
@@ -143,9 +156,13 @@ int live_spaces_fork(struct live_spaces *spaces, int32_t pid, int32_t parent)
 	space->key = ++spaces->next_key;
 	space->exec = space->exited = false;
 	space->maps.len = 0;
+	drop_jit(space);
 	from = find(spaces, parent);
 	if (!from || from->maps.len == 0)
 		return 0;
+	space->jit = from->jit;
+	if (space->jit)
+		space->jit->users++;
 	if (vec_reserve(&space->maps, from->maps.len) < 0)
 		return -ENOMEM;
 	memcpy(space->maps.data, from->maps.data, from->maps.len * sizeof(*from->maps.data));
@@ -168,8 +185,34 @@ void live_spaces_exit(struct live_spaces *spaces, int32_t pid)
 {
 	struct live_space *space = find(spaces, pid);
 
-	if (space)
-		space->exited = true;
+	if (!space)
+		return;
+	space->exited = true;
+	/* What it still wrote is in the file by now. */
+	if (space->jit && space->jit->users == 1) {
+		(void)jit_unwind_update(space->jit->unwind);
+		jit_unwind_close(space->jit->unwind);
+	}
+}
+
+int live_spaces_jitdump(struct live_spaces *spaces, int32_t pid, const char *path)
+{
+	struct live_space *space;
+	struct live_jit *jit;
+	int r = find_or_add(spaces, pid, &space);
+
+	if (r < 0)
+		return r;
+	jit = calloc(1, sizeof(*jit));
+	r = jit ? jit_unwind_new(pid, path, &jit->unwind) : -ENOMEM;
+	if (r < 0) {
+		free(jit);
+		return r;
+	}
+	drop_jit(space);
+	jit->users = 1;
+	space->jit = jit;
+	return 0;
 }
 
 const struct live_space *live_space_find(const struct live_spaces *spaces, int32_t pid)
@@ -188,7 +231,7 @@ const struct map *live_space_map(const struct live_space *space, uint64_t addres
 void live_spaces_fini(struct live_spaces *spaces)
 {
 	vec_for_each(&spaces->all, space)
-		vec_fini(&space->maps);
+		release(space);
 	vec_fini(&spaces->all);
 	u64_map_fini(&spaces->index);
 }

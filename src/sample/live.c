@@ -25,6 +25,7 @@ struct live {
 	struct live_objects objects;
 	struct stack_walker walker;
 	const struct live_space *space; /* of the sample that is unwound */
+	uint32_t jit_epoch;             /* of its compiler's code */
 	struct live_stats stats;
 	uint64_t lost_nowhere; /* of stats.lost: in no mapping */
 	uint64_t *scratch;
@@ -36,9 +37,29 @@ static void find_code(void *arg, uint64_t ip, bool exact, struct stack_code *ret
 	const struct map *map =
 		live->space ? live_space_map(live->space, exact ? ip : ip - 1) : NULL;
 
-	if (map)
-		stack_code_of_table(live_object_table(&live->objects, map->dso), live->walker.arch,
-				    ip - map->start + map->pgoff, exact, ret);
+	if (!map)
+		return;
+	stack_code_of_table(live_object_table(&live->objects, map->dso), live->walker.arch,
+			    ip - map->start + map->pgoff, exact, ret);
+	if (live->space->jit && live->objects.all.data[map->dso].kind == MODULE_PERF_MAP &&
+	    jit_unwind_rule(live->space->jit->unwind, live->walker.arch, live->jit_epoch,
+			    ip - !exact, &ret->rule))
+		ret->kind = STACK_RULE;
+}
+
+/* Rules of code that its compiler replaces are not the same before and after. */
+static int follow_jit(struct live *live, uint64_t time)
+{
+	struct live_jit *jit = live->space ? live->space->jit : NULL;
+	int r;
+
+	live->walker.space = live->space ? live->space->key : 0;
+	if (!jit)
+		return 0;
+	r = jit_unwind_update(jit->unwind);
+	live->jit_epoch = jit_unwind_epoch(jit->unwind, time);
+	live->walker.space = hash_pair(live->space->key, live->jit_epoch);
+	return r;
 }
 
 int live_new(const struct perf_event_attr *attr, const struct symbols_options *symbols,
@@ -122,7 +143,11 @@ static int follow_mmap(struct live *live, const struct perf_event_header *record
 		memcpy(identity, body + IDENTITY_AT, sizeof(identity));
 	map = (struct map){mmap.start, mmap.start + mmap.len, mmap.pgoff, 0};
 	r = live_object_of(&live->objects, &mmap, identity, &map.dso);
-	return r < 0 ? r : live_spaces_map(&live->spaces, mmap.pid, &map);
+	if (r == 0)
+		r = live_spaces_map(&live->spaces, mmap.pid, &map);
+	if (r == 0 && jitdump_is_path(mmap.path))
+		r = live_spaces_jitdump(&live->spaces, mmap.pid, mmap.path);
+	return r;
 }
 
 /* What the record says about processes and their mappings. */
@@ -180,7 +205,7 @@ static unsigned unwind(struct live *live, const struct perfdata_sample *sample)
 	struct unwind_regs regs;
 
 	live->space = live_space_find(&live->spaces, sample->pid);
-	walker->space = live->space ? live->space->key : 0;
+	(void)follow_jit(live, sample->time); /* without memory less is known */
 	if (!stack_regs(walker->arch, live->attr.regs_user, sample->user_regs, false, &regs))
 		return 0;
 	memory.start = regs.r[walker->arch == UNWIND_ARM64 ? UNWIND_ARM_SP : UNWIND_X86_SP];

@@ -163,6 +163,7 @@ struct known_build_id {
 struct session_object {
 	struct dso dso;
 	_Atomic(struct unwind_table *) unwind; /* NULL: not asked for yet */
+	_Atomic(struct jit_unwind *) jit;      /* of a compiler's code; NULL: none, so far */
 };
 
 /* A process mapped its jitdump file, so that recordings tell of it. */

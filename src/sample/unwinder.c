@@ -6,6 +6,7 @@
 #include <sys/utsname.h>
 
 #include "base/util.h"
+#include "sample/jit-unwind.h"
 #include "sample/session-internal.h"
 
 #define ABI_64       2
@@ -19,9 +20,11 @@ void session_unwind_fini(struct session *session)
 
 	if (!modules->symbols)
 		return;
-	vec_for_each(&session->objects, object)
+	vec_for_each(&session->objects, object) {
 		if ((*object)->unwind != no_table)
 			unwind_table_free((*object)->unwind);
+		jit_unwind_free((*object)->jit);
+	}
 	symbols_free(modules->symbols);
 	pthread_mutex_destroy(&modules->lock);
 	modules->symbols = NULL;
@@ -93,16 +96,56 @@ static const struct unwind_table *table_of(struct session *session, struct sessi
 	return table == no_table ? NULL : table;
 }
 
+/*
+ * How the compiler of the code says to unwind it, NULL when it does not. Which jitdump belongs to
+ * memory that is told of nowhere else is known at the end of the first pass.
+ */
+static struct jit_unwind *jit_of(struct session *session, struct session_object *object)
+{
+	struct unwind_modules *modules = &session->unwind;
+	const struct dso *dso = &object->dso;
+	const char *path = dso->kind == MODULE_JITDUMP ? dso->path
+			   : dso->kind == MODULE_PERF_MAP
+				   ? __atomic_load_n(&dso->jitdump, __ATOMIC_ACQUIRE)
+				   : NULL;
+	struct jit_unwind *jit = object->jit;
+
+	if (!path || jit)
+		return jit;
+	pthread_mutex_lock(&modules->lock);
+	jit = object->jit;
+	if (!jit && jit_unwind_new(dso->pid, path, &jit) == 0) {
+		(void)jit_unwind_update(jit);
+		jit_unwind_close(jit);
+		object->jit = jit;
+	}
+	pthread_mutex_unlock(&modules->lock);
+	return jit;
+}
+
 static void find_code(void *arg, uint64_t ip, bool exact, struct stack_code *ret)
 {
 	struct unwinder *unwinder = arg;
 	struct session *session = unwinder->session;
+	enum unwind_arch arch = unwinder->walker.arch;
 	struct session_object *object;
+	struct jit_unwind *jit;
+	uint64_t address;
 	struct map map;
 
-	if (session_find_map(session, unwinder->task->root, exact ? ip : ip - 1, &map, &object))
-		stack_code_of_table(table_of(session, object), unwinder->walker.arch,
-				    ip - map.start + map.pgoff, exact, ret);
+	if (!session_find_map(session, unwinder->task->root, exact ? ip : ip - 1, &map, &object))
+		return;
+	address = ip - map.start + map.pgoff;
+	stack_code_of_table(table_of(session, object), arch, address, exact, ret);
+	jit = jit_of(session, object);
+	if (!jit)
+		return;
+	/* When it was placed is known, or else what was placed last counts. */
+	if (object->dso.kind == MODULE_JITDUMP
+		    ? jit_unwind_rule_of_code(jit, arch, address - !exact, &ret->rule)
+		    : jit_unwind_rule(jit, arch, jit_unwind_epoch(jit, UINT64_MAX), ip - !exact,
+				      &ret->rule))
+		ret->kind = STACK_RULE;
 }
 
 static int unwinder_init(struct unwinder *unwinder, struct session *session)

@@ -13,7 +13,6 @@
 
 #define MAGIC        UINT32_C(0x4a695444)
 #define MAGIC_SWAP   UINT32_C(0x4454694a)
-#define HEADER_BYTES 40
 #define RECORD_BYTES 16
 #define LINE_BYTES   16 /* of an entry, without its text */
 #define ARCH_TIME    1  /* flag of the header */
@@ -21,6 +20,8 @@
 #define FILE_MAX     (1u << 30)
 /* No code is that large, and sums of sizes stay within 64 bits. */
 #define CODE_MAX (UINT64_C(1) << 32)
+/* Of one piece of code; what is larger is no description of it. */
+#define FRAME_MAX (256u << 10)
 /* What V8 adds to the addresses of lines, for the ELF header that perf inject puts before code. */
 #define V8_LINE_SHIFT 0x40
 
@@ -34,10 +35,7 @@ enum {
 
 struct parser {
 	struct jitdump *dump;
-	uint64_t time;
-	/* Lines come before the code they belong to. */
-	uint64_t lines_address;
-	size_t first_line;
+	uint64_t time; /* of the record */
 };
 
 static void add_place(struct parser *p, uint64_t address, uint64_t size, uint32_t code, int *r)
@@ -64,20 +62,20 @@ static void take_lines(struct parser *p, uint64_t address, struct jitdump_code *
 {
 	struct jitdump *dump = p->dump;
 	uint64_t shift = 0, lowest = UINT64_MAX, highest = 0;
-	size_t kept = p->first_line;
+	size_t kept = dump->first_line;
 
-	if (p->lines_address != address) {
-		dump->lines.len = p->first_line;
+	if (dump->lines_address != address) {
+		dump->lines.len = dump->first_line;
 		return;
 	}
-	for (size_t i = p->first_line; i < dump->lines.len; i++) {
+	for (size_t i = dump->first_line; i < dump->lines.len; i++) {
 		lowest = MIN(lowest, dump->lines.data[i].offset - address);
 		highest = MAX(highest, dump->lines.data[i].offset - address);
 	}
 	if (lowest >= V8_LINE_SHIFT &&
 	    (highest < code->size + V8_LINE_SHIFT || highest - lowest < code->size))
 		shift = V8_LINE_SHIFT;
-	for (size_t i = p->first_line; i < dump->lines.len; i++) {
+	for (size_t i = dump->first_line; i < dump->lines.len; i++) {
 		struct jitdump_line line = dump->lines.data[i];
 
 		line.offset -= address + shift;
@@ -85,8 +83,8 @@ static void take_lines(struct parser *p, uint64_t address, struct jitdump_code *
 			dump->lines.data[kept++] = line;
 	}
 	dump->lines.len = kept;
-	code->first_line = p->first_line;
-	code->line_count = kept - p->first_line;
+	code->first_line = dump->first_line;
+	code->line_count = kept - dump->first_line;
 	if (code->line_count > 1)
 		qsort(dump->lines.data + code->first_line, code->line_count,
 		      sizeof(*dump->lines.data), compare_lines);
@@ -95,10 +93,12 @@ static void take_lines(struct parser *p, uint64_t address, struct jitdump_code *
 static int code_load(struct parser *p, struct reader *r)
 {
 	struct jitdump *dump = p->dump;
-	struct jitdump_code code = {.base = FIRST_BASE};
+	struct jitdump_code code = {
+		.base = FIRST_BASE, .frame = dump->frame, .frame_bytes = dump->frame_bytes};
 	uint64_t address, index;
 	int result = 0;
 
+	dump->frame = NULL;
 	reader_skip(r, 16); /* pid, tid, vma */
 	address = reader_u64(r);
 	code.size = reader_u64(r);
@@ -117,8 +117,8 @@ static int code_load(struct parser *p, struct reader *r)
 	if (dump->codes.len >= UINT32_MAX - 1)
 		return -ENOMEM;
 	take_lines(p, address, &code);
-	p->first_line = dump->lines.len;
-	p->lines_address = 0;
+	dump->first_line = dump->lines.len;
+	dump->lines_address = 0;
 	result = vec_push(&dump->codes, code);
 	if (result == 0)
 		result = u64_map_put(&dump->by_index, index, (uint32_t)dump->codes.len - 1);
@@ -153,8 +153,8 @@ static int debug_info(struct parser *p, struct reader *r)
 	const char *file = NULL;
 	int result = 0;
 
-	dump->lines.len = p->first_line;
-	p->lines_address = address;
+	dump->lines.len = dump->first_line;
+	dump->lines_address = address;
 	for (uint64_t i = 0; i < count && result == 0 && reader_left(r) > LINE_BYTES; i++) {
 		struct jitdump_line line = {.offset = reader_u64(r), .line = reader_u32(r)};
 		const char *text;
@@ -174,65 +174,112 @@ static int debug_info(struct parser *p, struct reader *r)
 	return result;
 }
 
-static int read_records(struct parser *p, struct reader r)
+/*
+ * How to unwind code that comes next: .eh_frame and its index, as they would stand behind the code
+ * in an ELF file. The index is not needed.
+ */
+static void unwinding_info(struct parser *p, struct reader *r)
 {
+	uint64_t size = reader_u64(r), index_size = reader_u64(r);
+
+	reader_skip(r, 8); /* how much of it was mapped */
+	p->dump->frame = NULL;
+	if (r->failed || size > reader_left(r) || index_size > size) {
+		p->dump->bad_records++;
+		return;
+	}
+	if (size == index_size || size - index_size > FRAME_MAX)
+		return;
+	p->dump->frame = r->data + r->pos;
+	p->dump->frame_bytes = (uint32_t)(size - index_size);
+}
+
+int jitdump_records(struct jitdump *dump, const void *data, size_t size, size_t *ret_used)
+{
+	struct parser p = {.dump = dump};
+	struct reader r = reader_make(data, size, dump->swap);
+	size_t used = 0;
 	int result = 0;
 
-	while (result == 0 && reader_left(&r) >= RECORD_BYTES) {
-		uint32_t id = reader_u32(&r), size = reader_u32(&r);
+	while (result == 0 && reader_left(&r) >= RECORD_BYTES && !dump->closed) {
+		uint32_t id = reader_u32(&r), bytes = reader_u32(&r);
 		const uint8_t *body;
 		struct reader in;
 
-		p->time = reader_u64(&r);
-		if (p->dump->first_time == 0)
-			p->dump->first_time = p->time;
-		if (size < RECORD_BYTES || size - RECORD_BYTES > reader_left(&r)) {
-			p->dump->bad_records++;
+		p.time = reader_u64(&r);
+		if (dump->first_time == 0)
+			dump->first_time = p.time;
+		if (bytes < RECORD_BYTES)
+			result = -EBADMSG;
+		if (bytes < RECORD_BYTES || bytes - RECORD_BYTES > reader_left(&r))
 			break;
-		}
-		body = reader_take(&r, size - RECORD_BYTES);
-		in = reader_make(body, size - RECORD_BYTES, r.swap);
+		body = reader_take(&r, bytes - RECORD_BYTES);
+		in = reader_make(body, bytes - RECORD_BYTES, r.swap);
 		if (id == JIT_CODE_LOAD)
-			result = code_load(p, &in);
+			result = code_load(&p, &in);
 		else if (id == JIT_CODE_MOVE)
-			result = code_move(p, &in);
+			result = code_move(&p, &in);
 		else if (id == JIT_CODE_DEBUG_INFO)
-			result = debug_info(p, &in);
+			result = debug_info(&p, &in);
+		else if (id == JIT_CODE_UNWINDING_INFO)
+			unwinding_info(&p, &in);
 		else if (id == JIT_CODE_CLOSE)
-			break;
+			dump->closed = true;
+		used = r.pos;
 	}
-	p->dump->lines.len = p->first_line;
+	*ret_used = used;
 	return result;
+}
+
+void jitdump_drop_lines(struct jitdump *dump)
+{
+	dump->lines.len = dump->first_line = 0;
+	dump->lines_address = 0;
 }
 
 bool jitdump_detect(const void *data, size_t size)
 {
 	uint32_t magic = 0;
 
-	if (size >= HEADER_BYTES)
+	if (size >= JITDUMP_HEADER_BYTES)
 		memcpy(&magic, data, sizeof(magic));
 	return magic == MAGIC || magic == MAGIC_SWAP;
 }
 
-int jitdump_parse(const void *data, size_t size, struct jitdump *ret)
+int jitdump_begin(const void *data, size_t size, struct jitdump *ret, uint64_t *ret_records)
 {
-	struct parser parser = {.dump = ret};
 	struct reader r = reader_make(data, size, false);
 	uint32_t header;
 
 	*ret = (struct jitdump){0};
 	if (!jitdump_detect(data, size))
 		return -EBADMSG;
-	r.swap = reader_u32(&r) == MAGIC_SWAP;
+	ret->swap = r.swap = reader_u32(&r) == MAGIC_SWAP;
 	reader_skip(&r, 4); /* version */
 	header = reader_u32(&r);
-	reader_skip(&r, 12); /* machine, padding, pid */
+	ret->machine = (uint16_t)reader_u32(&r);
+	reader_skip(&r, 8); /* padding, pid */
 	ret->start_time = reader_u64(&r);
 	ret->arch_time = reader_u64(&r) & ARCH_TIME;
-	if (header < HEADER_BYTES)
-		return -EBADMSG;
-	reader_seek(&r, header);
-	return r.failed ? -EBADMSG : read_records(&parser, r);
+	*ret_records = header;
+	return header < JITDUMP_HEADER_BYTES ? -EBADMSG : 0;
+}
+
+int jitdump_parse(const void *data, size_t size, struct jitdump *ret)
+{
+	uint64_t records;
+	size_t used;
+	int r = jitdump_begin(data, size, ret, &records);
+
+	if (r == 0 && records > size)
+		r = -EBADMSG;
+	if (r < 0)
+		return r;
+	r = jitdump_records(ret, (const uint8_t *)data + records, size - records, &used);
+	if (r == -EBADMSG || (r == 0 && !ret->closed && size - records - used >= RECORD_BYTES))
+		ret->bad_records++; /* the rest of the file */
+	ret->lines.len = ret->first_line;
+	return r == -EBADMSG ? 0 : r;
 }
 
 void jitdump_fini(struct jitdump *dump)

@@ -26,6 +26,8 @@ struct jitdump_code {
 	const char *name; /* NUL-terminated */
 	uint64_t base, size;
 	size_t first_line, line_count; /* in jitdump.lines, by offset */
+	const uint8_t *frame;          /* its .eh_frame, NULL: none */
+	uint32_t frame_bytes;
 };
 
 /* Loaded or moved there. */
@@ -34,7 +36,7 @@ struct jitdump_place {
 	uint32_t code; /* index */
 };
 
-/* Texts live in the bytes that were parsed. */
+/* Texts and frames live in the bytes that were parsed. */
 struct jitdump {
 	VEC(struct jitdump_code) codes;   /* base ascends */
 	VEC(struct jitdump_place) places; /* as in the file */
@@ -44,7 +46,17 @@ struct jitdump {
 	uint64_t first_time;     /* of the first record; 0: there is none */
 	bool arch_time;          /* that clock counts cycles; else nanoseconds of CLOCK_MONOTONIC */
 	size_t bad_records;
+	bool swap;        /* in the other byte order than this machine's */
+	uint16_t machine; /* of ELF, EM_X86_64 */
+	/* What is told before the code that it belongs to: */
+	uint64_t lines_address;
+	size_t first_line;
+	const uint8_t *frame;
+	uint32_t frame_bytes;
+	bool closed; /* the compiler has ended */
 };
+
+#define JITDUMP_HEADER_BYTES 40
 
 bool jitdump_detect(const void *data, size_t size);
 
@@ -54,6 +66,16 @@ bool jitdump_detect(const void *data, size_t size);
  * for what is no jitdump, -ENOMEM.
  */
 int jitdump_parse(const void *data, size_t size, struct jitdump *ret);
+/*
+ * The same in pieces. The header: at least JITDUMP_HEADER_BYTES, *ret_records is where the records
+ * begin. Then records: whole ones are taken, *ret_used says how many bytes; -EBADMSG when what
+ * follows is none. What points into a piece is the caller's to move or to drop: names, frames and
+ * counts of lines of the codes, the frame of the dump itself, and all lines by
+ * jitdump_drop_lines().
+ */
+int jitdump_begin(const void *data, size_t size, struct jitdump *ret, uint64_t *ret_records);
+int jitdump_records(struct jitdump *dump, const void *data, size_t size, size_t *ret_used);
+void jitdump_drop_lines(struct jitdump *dump);
 void jitdump_fini(struct jitdump *dump);
 
 /* The line of an address in the file's space; NULL unknown. */

@@ -265,6 +265,23 @@ bool cfi_rule_of(const struct unwind_table *table, const struct cfi_section *sec
 	return true;
 }
 
+bool unwind_frame_rule(enum unwind_arch arch, const struct unwind_frame *frame, uint64_t pc,
+		       struct unwind_rule *ret)
+{
+	const struct unwind_table table = {.arch = arch};
+	const struct cfi_section section = {.data = frame->data,
+					    .size = frame->size,
+					    .vaddr = frame->vaddr,
+					    .swap = frame->swap};
+	struct entry entry;
+	size_t at = 0;
+
+	while (next_entry(&section, &at, &entry))
+		if (cfi_rule_of(&table, &section, entry.offset, pc, ret))
+			return true;
+	return false;
+}
+
 static int find_fdes(struct finder *finder, const struct cfi_section *section)
 {
 	struct entry entry;

@@ -102,6 +102,18 @@ uint64_t unwind_table_vaddr(const struct unwind_table *table, uint64_t offset);
 bool unwind_table_describes(const struct unwind_table *table);
 enum unwind_arch unwind_table_arch(const struct unwind_table *table);
 
+/* A piece of .eh_frame on its own, as just-in-time compilers make for each function. */
+struct unwind_frame {
+	const uint8_t *data;
+	size_t size;
+	uint64_t vaddr; /* where it stands, in the addresses of pc */
+	bool swap;
+};
+
+/* The rule of an address that one of its functions has; each call looks through all of them. */
+bool unwind_frame_rule(enum unwind_arch arch, const struct unwind_frame *frame, uint64_t pc,
+		       struct unwind_rule *ret);
+
 /* The rows, for those that copy them: the rule of all addresses from vaddr up to the next row's. */
 struct unwind_row {
 	uint32_t pc; /* from the table's base */

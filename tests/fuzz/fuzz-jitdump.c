@@ -2,8 +2,39 @@
 #include <stdlib.h>
 
 #include "symbols/jitdump-internal.h"
+#include "symbols/unwind.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void unwind(const struct jitdump *dump, const struct jitdump_code *code)
+{
+	const struct unwind_frame frame = {.data = code->frame,
+					   .size = code->frame_bytes,
+					   .vaddr = code->base + code->size,
+					   .swap = dump->swap};
+	struct unwind_rule rule;
+
+	for (uint64_t offset = 0; code->frame && offset < code->size && offset < 64; offset += 9)
+		(void)unwind_frame_rule(offset % 2 ? UNWIND_ARM64 : UNWIND_X86_64, &frame,
+					code->base + offset, &rule);
+}
+
+/* In pieces it is the same as at once. */
+static void parse_in_pieces(const uint8_t *data, size_t size, const struct jitdump *whole)
+{
+	struct jitdump dump;
+	size_t used;
+	uint64_t at;
+	int r = jitdump_begin(data, size, &dump, &at);
+
+	for (size_t end = (size_t)at; r == 0 && end < size; end += 1 + size / 8) {
+		r = jitdump_records(&dump, data + at, end - (size_t)at, &used);
+		at += used;
+	}
+	if (dump.codes.len > whole->codes.len || dump.places.len > whole->places.len)
+		abort();
+	jitdump_fini(&dump);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -24,6 +55,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (jitdump_parse(data, size, &dump) == 0) {
 		const struct jitdump_code *code;
 
+		vec_for_each(&dump.codes, it)
+			unwind(&dump, it);
+		parse_in_pieces(data, size, &dump);
 		vec_for_each(&dump.codes, it)
 			for (uint64_t offset = 0; offset < it->size && offset < 64; offset += 7) {
 				const struct jitdump_line *line =

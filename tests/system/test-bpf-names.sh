@@ -32,7 +32,7 @@ named "one that begins while recording" data
 # The kernel's names are kept from here on: a program that comes later must be found nevertheless.
 "$program" 20000 &
 BACKGROUND=$!
-trap 'kill $BACKGROUND 2>/dev/null' EXIT
+trap 'status=$?; kill $BACKGROUND 2>/dev/null; cd /; rm -rf "$TEST_TMP"; exit $status' EXIT
 until grep -q 'bpf_prog_.*busy_loop' /proc/kallsyms || ! kill -0 $BACKGROUND; do sleep 0.1; done
 "$CULPRIT" record -q -g -d 300ms -p $BACKGROUND -o data
 kill $BACKGROUND

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "harness/tap.h"
 #include "recording-builder.h"
+#include "sample/jit-unwind.h"
 #include "sample/perfdata.h"
 #include "sample/session.h"
 #include "symbols/jitdump.h"
@@ -239,5 +240,124 @@ TEST(shifted_lines)
 	EXPECT(!jitdump_find_line(&dump, dump.codes.data[1].base, &code));
 	EXPECT_INT(dump.bad_records, 0);
 	jitdump_fini(&dump);
+	str_fini(&b.bytes);
+}
+
+/* .eh_frame of one function whose frame has cfa bytes from its first instruction on; x86-64. */
+static void put_frame(struct builder *b, uint32_t code_size, uint8_t cfa)
+{
+	static const uint8_t common[] = {16,  0, 0, 0,    0,  0, 0,    0,    1, 'z',
+					 'R', 0, 1, 0x78, 16, 1, 0x1b, 0x90, 1, 0};
+	uint32_t room = (code_size + 7) & ~7u;
+
+	for (size_t i = 0; i < sizeof(common); i++)
+		put8(b, common[i]);
+	put32(b, 16);
+	put32(b, 24); /* back to the common part */
+	put32(b, -(room + 28));
+	put32(b, code_size);
+	put8(b, 0);
+	put8(b, 0x0c), put8(b, 7), put8(b, cfa); /* rsp + cfa */
+}
+
+static void dump_unwinding(struct builder *b, uint64_t time, uint32_t code_size, uint8_t cfa)
+{
+	dump_record(b, 4, 24 + 40 + 4, time);
+	put64(b, 44), put64(b, 4), put64(b, 4096);
+	put_frame(b, code_size, cfa);
+	put32(b, 0xffffffff); /* an index that is none */
+}
+
+/* The stack pointer's offset in the rule, "-" for none. */
+static void log_rule(const struct jit_unwind *jit, uint64_t time, uint64_t pc, struct str *out)
+{
+	struct unwind_rule rule;
+
+	if (jit_unwind_rule(jit, UNWIND_X86_64, jit_unwind_epoch(jit, time), pc, &rule))
+		str_printf(out, "%d ", rule.cfa_offset);
+	else
+		str_puts(out, "- ");
+}
+
+static void log_rules(const struct jit_unwind *jit, struct str *out)
+{
+	str_clear(out);
+	log_rule(jit, 50, 0x10000, out);
+	log_rule(jit, 150, 0x1000f, out);
+	log_rule(jit, 150, 0x10010, out);
+	log_rule(jit, 150, 0x20004, out);
+	log_rule(jit, 250, 0x1000f, out);
+	log_rule(jit, 350, 0x10004, out);
+	log_rule(jit, 450, 0x30004, out);
+}
+
+static void put_growing_dump(struct builder *b)
+{
+	dump_header(b, 1, 0);
+	dump_unwinding(b, 100, 0x10, 32);
+	dump_load(b, 101, 0x10000, 0x10, 1, "first");
+	dump_load(b, 102, 0x20000, 0x10, 2, "nothing tells of it");
+	dump_unwinding(b, 200, 0x20, 64);
+	dump_load(b, 201, 0x10000, 0x20, 3, "in place of the first");
+	dump_load(b, 300, 0x10000, 0x08, 4, "nothing tells of it either");
+	dump_move(b, 400, 0x10000, 0x30000, 0x20, 3);
+}
+
+/* The file is read while it grows, cut anywhere; code is what stood there at the time. */
+TEST(how_code_is_unwound)
+{
+	struct jit_unwind *jit = NULL;
+	struct unwind_rule rule;
+	struct builder b;
+	struct str text = {0};
+
+	name_files();
+	put_growing_dump(&b);
+	for (size_t step = 1; step < b.bytes.len; step = step * 2 + 1) {
+		EXPECT_INT(jit_unwind_new(getpid(), dump_path, &jit), 0);
+		unlink(dump_path);
+		EXPECT_INT(jit_unwind_update(jit), 0); /* no file yet */
+		for (size_t size = step; size < b.bytes.len + step; size += step) {
+			FILE *file = fopen(dump_path, size == step ? "w" : "a");
+			size_t from = size - step, bytes = b.bytes.len - from;
+
+			ASSERT(file != NULL);
+			fwrite(b.bytes.data + from, 1, bytes < step ? bytes : step, file);
+			fclose(file);
+			EXPECT_INT(jit_unwind_update(jit), 0);
+		}
+		log_rules(jit, &text);
+		EXPECT_STR(str_text(&text), "- 32 - - 64 - 64 ");
+		EXPECT(!jit_unwind_rule(jit, UNWIND_ARM64, jit_unwind_epoch(jit, 150), 0x10000,
+					&rule));
+		EXPECT(jit_unwind_rule_of_code(jit, UNWIND_X86_64, 0x1000, &rule));
+		EXPECT_INT(rule.cfa_offset, 32);
+		EXPECT(!jit_unwind_rule_of_code(jit, UNWIND_X86_64, 0x1010, &rule));
+		EXPECT(jit_unwind_rule_of_code(jit, UNWIND_X86_64, 0x103f, &rule));
+		EXPECT(!jit_unwind_rule_of_code(jit, UNWIND_X86_64, 0x5000, &rule));
+		jit_unwind_free(jit);
+	}
+	str_fini(&text);
+	str_fini(&b.bytes);
+}
+
+/* Cycles cannot be told apart from times: what was placed last counts. */
+TEST(how_code_is_unwound_without_times)
+{
+	struct jit_unwind *jit = NULL;
+	struct builder b;
+	struct str text = {0};
+
+	name_files();
+	put_growing_dump(&b);
+	b.bytes.data[32] = 1;
+	EXPECT_INT(file_write_atomic(dump_path, b.bytes.data, b.bytes.len, 0600, NULL), 0);
+	EXPECT_INT(jit_unwind_new(getpid(), dump_path, &jit), 0);
+	EXPECT_INT(jit_unwind_update(jit), 0);
+	jit_unwind_close(jit);
+	log_rules(jit, &text);
+	EXPECT_STR(str_text(&text), "- 64 64 - 64 - 64 ");
+	jit_unwind_free(jit);
+	str_fini(&text);
 	str_fini(&b.bytes);
 }
