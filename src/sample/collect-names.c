@@ -13,6 +13,7 @@
 #include "base/parallel.h"
 #include "base/util.h"
 #include "sample/collect-internal.h"
+#include "sample/kernel-symbols.h"
 
 #define WARN_OBJECTS_MAX 3
 #define TELL_EACH        64 /* addresses between words of progress */
@@ -45,7 +46,8 @@ struct naming {
 	VEC(struct group) groups;
 	bool same_kernel; /* the recording's kernel is the one that runs here */
 	bool no_demangle;
-	int64_t kernel_delta; /* from recorded to local kernel addresses */
+	int64_t kernel_delta;   /* from recorded to local kernel addresses */
+	struct str kernel_text; /* kallsyms of the addresses; "": not had */
 };
 
 static bool local_text(const char *want, uint64_t *ret)
@@ -127,6 +129,10 @@ static int load(struct naming *naming, const struct dso *dso, struct module **re
 		ref.path = NULL;
 		ref.build_id = (struct build_id){0};
 		ref.image = session_kallsyms(naming->session, &ref.image_size);
+		if (!ref.image && naming->kernel_text.len > 0) {
+			ref.image = naming->kernel_text.data;
+			ref.image_size = naming->kernel_text.len;
+		}
 		*ret_from_file = !ref.image && !naming->same_kernel;
 		if (*ret_from_file)
 			return load_module_file(naming, dso, ret);
@@ -151,6 +157,37 @@ static bool kernel_address(const struct naming *naming, const struct dso *dso, u
 		return false; /* where modules were loaded then is not known */
 	*address += (uint64_t)naming->kernel_delta;
 	return true;
+}
+
+/* The lines of the running kernel's symbols that are needed, from the sorted copy that recorders
+ * keep: reading all of /proc/kallsyms may take longer than all the rest. */
+static int excerpt_kernel(struct naming *naming)
+{
+	const struct symbols_options *options = &naming->options->symbols;
+	VEC(uint64_t) addresses = {0};
+	int r = 0;
+
+	if (!naming->same_kernel || naming->session->kallsyms.len || !options->cache_dir ||
+	    (options->root && *options->root))
+		return 0;
+	vec_for_each(&naming->groups, group) {
+		const struct unnamed *list = naming->list + group->first;
+		const struct dso *dso = session_dso(naming->session, list->dso - 1);
+
+		for (size_t i = 0; i < group->count && r == 0 && dso->kind == MODULE_KERNEL; i++) {
+			uint64_t address = list[i].address;
+
+			if (kernel_address(naming, dso, &address))
+				r = vec_push(&addresses, address);
+		}
+	}
+	if (r == 0)
+		r = kernel_symbols_excerpt(addresses.data, addresses.len, &naming->kernel_text,
+					   NULL);
+	vec_fini(&addresses);
+	if (r < 0) /* whoever reads the whole says why it cannot be */
+		str_clear(&naming->kernel_text);
+	return r == -ENOMEM ? r : 0;
 }
 
 static int find_inlines(struct naming *naming, struct group *group, struct module *module,
@@ -480,13 +517,16 @@ int collect_names(struct session *session, const struct collect_options *options
 		r = make_groups(&naming, count);
 	if (r == 0) {
 		compare_kernels(&naming);
-		r = parallel_for(naming.groups.len, 0, name_group, &naming);
+		r = excerpt_kernel(&naming);
 	}
+	if (r == 0)
+		r = parallel_for(naming.groups.len, 0, name_group, &naming);
 	if (r == 0)
 		r = set_names(&naming, profile, count);
 	if (r == 0 && options->warn)
 		warn_about(&naming, options);
 	symbols_free(naming.symbols);
+	str_fini(&naming.kernel_text);
 	vec_for_each(&naming.groups, group) {
 		vec_fini(&group->inlines);
 		vec_for_each(&group->demangled, text)
