@@ -146,6 +146,14 @@ void json_u64(struct json *json, const char *key, uint64_t value)
 	str_printf(&json->out, "%llu", (unsigned long long)value);
 }
 
+void json_u64_if(struct json *json, const char *key, bool known, uint64_t value)
+{
+	if (known)
+		json_u64(json, key, value);
+	else
+		json_null(json, key);
+}
+
 void json_i64(struct json *json, const char *key, int64_t value)
 {
 	json_key(json, key);

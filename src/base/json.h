@@ -26,6 +26,7 @@ void json_end_array(struct json *json);
 void json_text(struct json *json, const char *key, const char *value); /* NULL: null */
 void json_text_n(struct json *json, const char *key, const char *value, size_t len);
 void json_u64(struct json *json, const char *key, uint64_t value);
+void json_u64_if(struct json *json, const char *key, bool known, uint64_t value); /* else null */
 void json_i64(struct json *json, const char *key, int64_t value);
 void json_double(struct json *json, const char *key, double value); /* not finite: null */
 void json_bool(struct json *json, const char *key, bool value);

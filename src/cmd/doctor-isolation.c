@@ -138,33 +138,6 @@ static void check_isolated_irqs(struct doctor *doctor, const struct cpuset *isol
 	str_fini(&names);
 }
 
-/* Last CPU, comm and flags of /proc/PID/stat; false when it ended meanwhile. */
-static bool read_task(const struct doctor *doctor, const char *pid, char *comm, unsigned *ret_cpu,
-		      bool *ret_kernel)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%.16s/stat", pid);
-	CLEANUP_FREE char *stat = doctor_read_file(doctor, path);
-	char *open = stat ? strchr(stat, '(') : NULL, *close = stat ? strrchr(stat, ')') : NULL,
-	     *save;
-	unsigned field = 3;
-
-	if (!open || !close || close < open)
-		return false;
-	snprintf(comm, 64, "%.*s", (int)(close - open - 1), open + 1);
-	for (char *word = strtok_r(close + 1, " ", &save); word;
-	     word = strtok_r(NULL, " ", &save), field++) {
-		if (field == 9)
-			*ret_kernel = strtoul(word, NULL, 10) & 0x00200000; /* PF_KTHREAD */
-		if (field == 39) {
-			*ret_cpu = (unsigned)strtoul(word, NULL, 10);
-			return true;
-		}
-	}
-	return false;
-}
-
 static void check_isolated_threads(struct doctor *doctor, const struct cpuset *isolated)
 {
 	char path[HOST_TEXT_BYTES];
@@ -178,17 +151,15 @@ static void check_isolated_threads(struct doctor *doctor, const struct cpuset *i
 		return;
 	}
 	for (struct dirent *entry; (entry = readdir(dir)) && seen < THREADS_SEEN;) {
-		char comm[64];
-		unsigned cpu;
-		bool kernel = false;
+		struct host_task task;
 
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		seen++;
 		/* the kernel's own threads of each CPU belong there */
-		if (read_task(doctor, entry->d_name, comm, &cpu, &kernel) && !kernel &&
-		    cpuset_has(isolated, cpu))
-			note_name(&names, &count, comm);
+		if (host_task_read(&doctor->host, atoi(entry->d_name), &task) && !task.is_kernel &&
+		    task.cpu >= 0 && cpuset_has(isolated, (unsigned)task.cpu))
+			note_name(&names, &count, task.comm);
 	}
 	closedir(dir);
 	struct doctor_check *check =

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/util.h"
 #include "cmd/latency-run.h"
+#include "host/host.h"
 #include "view/text.h"
 
 extern char **environ;
@@ -163,45 +164,7 @@ int latency_actions_do(const struct latency_actions *actions,
 
 /* --- tasks --------------------------------------------------------------------------------- */
 
-struct task {
-	int tid, cpu, policy;
-	unsigned priority;
-	char state;
-	char comm[64];
-};
-
-/* proc(5): "pid (comm) state ..."; 39 is the CPU, 40 the real-time priority, 41 the policy. */
-static bool read_task(const char *path, struct task *task)
-{
-	char *text = NULL, *open, *close, *at, *save = NULL;
-	size_t size;
-	int field = 3;
-
-	if (file_read(path, 4096, &text, &size, NULL) < 0)
-		return false;
-	open = strchr(text, '(');
-	close = strrchr(text, ')');
-	if (!open || !close || close < open) {
-		free(text);
-		return false;
-	}
-	*task = (struct task){.tid = atoi(text), .cpu = -1};
-	snprintf(task->comm, sizeof(task->comm), "%.*s", (int)(close - open - 1), open + 1);
-	for (at = strtok_r(close + 1, " ", &save); at; at = strtok_r(NULL, " ", &save), field++) {
-		if (field == 3)
-			task->state = at[0];
-		else if (field == 39)
-			task->cpu = atoi(at);
-		else if (field == 40)
-			task->priority = (unsigned)strtoul(at, NULL, 10);
-		else if (field == 41)
-			task->policy = atoi(at);
-	}
-	free(text);
-	return true;
-}
-
-static void put_task(const struct task *task, struct str *out)
+static void put_task(const struct host_task *task, struct str *out)
 {
 	static const char *const policies[] = {"other", "fifo", "rr",      "batch",
 					       "?",     "idle", "deadline"};
@@ -213,25 +176,18 @@ static void put_task(const struct task *task, struct str *out)
 		   task->priority);
 }
 
-static void dump_process(const char *pid, const struct cpuset *cpus, struct str *out)
+static void dump_process(int pid, const struct cpuset *cpus, struct str *out)
 {
-	char path[320];
-	struct dirent *entry;
-	DIR *folder;
+	const struct host host = {.root = ""};
+	struct host_tids tids = {0};
+	struct host_task task;
 
-	snprintf(path, sizeof(path), "/proc/%s/task", pid);
-	folder = opendir(path);
-	while (folder && (entry = readdir(folder)) != NULL) {
-		struct task task;
-		char stat[600];
-
-		snprintf(stat, sizeof(stat), "%s/%s/stat", path, entry->d_name);
-		if (isdigit((unsigned char)entry->d_name[0]) && read_task(stat, &task) &&
-		    task.state == 'R' && task.cpu >= 0 && cpuset_has(cpus, (unsigned)task.cpu))
+	(void)host_tids_read(&host, pid, &tids);
+	vec_for_each(&tids, tid)
+		if (host_task_read(&host, *tid, &task) && task.state == 'R' && task.cpu >= 0 &&
+		    cpuset_has(cpus, (unsigned)task.cpu))
 			put_task(&task, out);
-	}
-	if (folder)
-		closedir(folder);
+	vec_fini(&tids);
 }
 
 void latency_dump_tasks(const struct cpuset *cpus, struct str *out)
@@ -242,7 +198,7 @@ void latency_dump_tasks(const struct cpuset *cpus, struct str *out)
 	str_puts(out, "\nRunnable on the measured CPUs just after the stop:\n");
 	while (proc && (entry = readdir(proc)) != NULL)
 		if (isdigit((unsigned char)entry->d_name[0]))
-			dump_process(entry->d_name, cpus, out);
+			dump_process(atoi(entry->d_name), cpus, out);
 	if (proc)
 		closedir(proc);
 }

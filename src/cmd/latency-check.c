@@ -91,10 +91,7 @@ static void put_json(const struct verdicts *v, struct json *json)
 			json_text(json, "rule", rule->text);
 			json_text(json, "state", state_names[result->state]);
 			json_double(json, key, result->value);
-			if (result->cpu >= 0)
-				json_u64(json, "cpu", (uint64_t)result->cpu);
-			else
-				json_null(json, "cpu");
+			json_u64_if(json, "cpu", result->cpu >= 0, (uint64_t)result->cpu);
 			json_text(json, "reason", *result->reason ? result->reason : NULL);
 			json_end_object(json);
 		}

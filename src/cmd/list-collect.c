@@ -216,31 +216,36 @@ static void mask_text(const struct pmu_format *format, struct str *out)
 	}
 }
 
+/* Adds a row of these texts, and frees them. */
+static int add_texts(struct list *list, enum list_kind kind, struct str *name, struct str *encoding,
+		     struct str *text)
+{
+	struct list_row row = {.kind = kind,
+			       .name = str_text(name),
+			       .encoding = str_text(encoding),
+			       .description = str_text(text)};
+	int r = add(list, &row);
+
+	str_fini(name);
+	str_fini(encoding);
+	str_fini(text);
+	return r;
+}
+
 static int add_format(struct list *list, const char *stem, const struct pmu_format *format)
 {
 	struct str name = {0}, encoding = {0}, text = {0};
-	struct list_row row = {.kind = LIST_FORMAT};
-	int r;
 
 	str_printf(&name, "%s/%s=/", stem, format->name);
 	mask_text(format, &encoding);
 	str_printf(&text, "A field of %s: 0 to 0x%" PRIx64 ".", stem, pmu_format_max(format->mask));
-	row.name = str_text(&name);
-	row.encoding = str_text(&encoding);
-	row.description = str_text(&text);
-	r = add(list, &row);
-	str_fini(&name);
-	str_fini(&encoding);
-	str_fini(&text);
-	return r;
+	return add_texts(list, LIST_FORMAT, &name, &encoding, &text);
 }
 
 static int add_alias(struct list *list, const char *stem, const struct pmu *pmu, unsigned instances,
 		     const struct pmu_alias *alias)
 {
 	struct str name = {0}, encoding = {0}, text = {0};
-	struct list_row row = {.kind = LIST_PMU};
-	int r;
 
 	str_printf(&name, "%s/%s/", stem, alias->name);
 	str_printf(&encoding, "%s/%s/", stem, alias->terms);
@@ -254,14 +259,7 @@ static int add_alias(struct list *list, const char *stem, const struct pmu *pmu,
 	if (pmu->uncore)
 		str_puts(&text, ", system-wide only");
 	str_putc(&text, '.');
-	row.name = str_text(&name);
-	row.encoding = str_text(&encoding);
-	row.description = str_text(&text);
-	r = add(list, &row);
-	str_fini(&name);
-	str_fini(&encoding);
-	str_fini(&text);
-	return r;
+	return add_texts(list, LIST_PMU, &name, &encoding, &text);
 }
 
 static int collect_pmu(struct list *list, struct pmu *pmu, unsigned instances, enum list_kind kind,

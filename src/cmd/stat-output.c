@@ -321,14 +321,6 @@ void stat_json_begin(struct stat_job *job)
 		json_array(&job->json, "intervals");
 }
 
-static void json_count(struct json *json, const char *key, uint64_t value, bool known)
-{
-	if (known)
-		json_u64(json, key, value);
-	else
-		json_null(json, key);
-}
-
 static void json_event(struct stat_job *job, const struct stat_result *result, size_t row,
 		       unsigned i)
 {
@@ -339,10 +331,7 @@ static void json_event(struct stat_job *job, const struct stat_result *result, s
 
 	json_object(json, NULL);
 	json_text(json, "name", job->set.events.data[i].name);
-	if (r->cpu >= 0)
-		json_i64(json, "cpu", r->cpu);
-	else
-		json_null(json, "cpu");
+	json_u64_if(json, "cpu", r->cpu >= 0, (uint64_t)r->cpu);
 	if (r->label[0])
 		json_text(json, "where", r->label);
 	if (value->state == VALUE_MEASURED && job->set.events.data[i].scale == 1 &&
@@ -352,9 +341,9 @@ static void json_event(struct stat_job *job, const struct stat_result *result, s
 		json_double(json, "value", machine_value(job, i, value->value));
 	json_text(json, "unit", machine_unit(job, i));
 	json_double(json, "stderr", machine_value(job, i, value->stderr_));
-	json_count(json, "raw", value->raw, counted);
-	json_count(json, "enabled_ns", value->enabled_ns, counted);
-	json_count(json, "running_ns", value->running_ns, counted);
+	json_u64_if(json, "raw", counted, value->raw);
+	json_u64_if(json, "enabled_ns", counted, value->enabled_ns);
+	json_u64_if(json, "running_ns", counted, value->running_ns);
 	json_text(json, "state", value_state_name(value->state));
 	json_text(json, "reason", value->reason[0] ? value->reason : NULL);
 	json_bool(json, "phases", value->phases);
@@ -397,8 +386,8 @@ void stat_json_result(struct stat_job *job, const struct stat_result *result)
 	json_u64(json, "wall_ns", result->wall_ns);
 	if (!interval) {
 		json_double(json, "wall_stderr_ns", result->wall_stderr_ns);
-		json_count(json, "user_ns", result->user_ns, result->has_times);
-		json_count(json, "sys_ns", result->sys_ns, result->has_times);
+		json_u64_if(json, "user_ns", result->has_times, result->user_ns);
+		json_u64_if(json, "sys_ns", result->has_times, result->sys_ns);
 		json_u64(json, "runs", result->runs);
 	}
 	json_array(json, "events");

@@ -315,17 +315,15 @@ static void json_rows(const struct stat_job *job, const struct regions *found, s
 		json_u64(json, "self_wall_ns", row->self[0]);
 		json_array(json, "events");
 		for (unsigned i = 1; i < found->event_count; i++) {
+			bool counted;
+
 			event_name(job->regions, strtab_text(&found->names, found->events[i].name),
 				   &name);
 			json_object(json, NULL);
 			json_text(json, "name", str_text(&name));
-			if (found->events[i].state == REGIONS_COUNTED) {
-				json_u64(json, "value", row->total[i]);
-				json_u64(json, "self", row->self[i]);
-			} else {
-				json_null(json, "value");
-				json_null(json, "self");
-			}
+			counted = found->events[i].state == REGIONS_COUNTED;
+			json_u64_if(json, "value", counted, row->total[i]);
+			json_u64_if(json, "self", counted, row->self[i]);
 			json_end_object(json);
 		}
 		json_end_array(json);
@@ -360,10 +358,7 @@ static void json_regions(const struct stat_job *job, const struct regions *found
 	json_u64(json, "region_lost", found->lost);
 	json_u64(json, "region_stray_ends", found->stray_ends);
 	json_u64(json, "region_cost_ns", found->pair_ns);
-	if (found->pair_cycles)
-		json_u64(json, "region_cost_cycles", found->pair_cycles);
-	else
-		json_null(json, "region_cost_cycles");
+	json_u64_if(json, "region_cost_cycles", found->pair_cycles > 0, found->pair_cycles);
 	str_fini(&name);
 }
 

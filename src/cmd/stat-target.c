@@ -13,6 +13,9 @@
 #include "base/file.h"
 #include "base/util.h"
 #include "cmd/stat.h"
+#include "host/host.h"
+
+static const struct host this_machine = {.root = ""};
 
 #define CGROUP1_MAGIC 0x27e0eb
 #define CGROUP2_MAGIC 0x63677270
@@ -137,17 +140,11 @@ static int add_cpus(struct stat_job *job, struct err *err)
 static int add_thread(struct stat_job *job, pid_t tid, struct err *err)
 {
 	struct count_place place = {.pid = tid, .cpu = -1, .cgroup = -1};
-	CLEANUP_FREE char *comm = NULL;
-	char path[64], label[64] = "";
-	size_t size;
+	char label[64] = "";
 	int row;
 
-	if (job->options.aggregate == STAT_PER_THREAD) {
-		snprintf(path, sizeof(path), "/proc/%d/comm", tid);
-		if (file_read(path, 64, &comm, &size, NULL) == 0)
-			comm[strcspn(comm, "\n")] = '\0';
-		snprintf(label, sizeof(label), "%s-%d", comm ? comm : "?", tid);
-	}
+	if (job->options.aggregate == STAT_PER_THREAD)
+		host_thread_label(&this_machine, tid, label, sizeof(label));
 	row = row_for(&job->target, label, -1);
 	place.row = (unsigned)MAX(row, 0);
 	return row < 0 || vec_push(&job->target.places, place) < 0
@@ -157,19 +154,14 @@ static int add_thread(struct stat_job *job, pid_t tid, struct err *err)
 
 static int add_process(struct stat_job *job, pid_t pid, struct err *err)
 {
-	char path[64];
-	struct dirent *entry;
-	int r = 0;
-	DIR *dir;
+	struct host_tids tids = {0};
+	int r = host_tids_read(&this_machine, pid, &tids);
 
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	dir = opendir(path);
-	if (!dir)
-		return err_set(err, -ESRCH, "no process %d", pid);
-	while (r == 0 && (entry = readdir(dir)) != NULL)
-		if (isdigit((unsigned char)entry->d_name[0]))
-			r = add_thread(job, atoi(entry->d_name), err);
-	closedir(dir);
+	if (r < 0)
+		return err_set(err, r, "no process %d", pid);
+	for (size_t i = 0; r == 0 && i < tids.len; i++)
+		r = add_thread(job, tids.data[i], err);
+	vec_fini(&tids);
 	return r;
 }
 

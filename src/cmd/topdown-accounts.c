@@ -3,8 +3,6 @@
  * /proc/PID/{stat,task/TID/schedstat,task/TID/status}, of the machine from /proc/stat and
  * /proc/vmstat.
  */
-#include <ctype.h>
-#include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +12,8 @@
 #include "base/file.h"
 #include "base/util.h"
 #include "cmd/topdown-software.h"
+
+static const struct host this_machine = {.root = ""};
 
 #define PROCESSES_MAX 4096 /* of a command's tree */
 
@@ -61,33 +61,27 @@ void accounts_of_machine(struct accounts *a)
 
 static void add_threads(int pid, struct accounts *a)
 {
-	char path[80];
-	struct dirent *entry;
-	DIR *dir;
+	struct host_tids tids = {0};
 
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	dir = opendir(path);
-	while (dir && (entry = readdir(dir)) != NULL) {
+	(void)host_tids_read(&this_machine, pid, &tids);
+	vec_for_each(&tids, tid) {
 		CLEANUP_FREE char *status = NULL;
 		CLEANUP_FREE char *sched = NULL;
-		int tid = atoi(entry->d_name);
 		double on, waited;
+		char path[80];
 		size_t size;
 
-		if (tid <= 0)
-			continue;
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, *tid);
 		if (file_read(path, 1 << 16, &status, &size, NULL) == 0) {
 			a->voluntary += number_of(status, "voluntary_ctxt_switches:");
 			a->preempted += number_of(status, "nonvoluntary_ctxt_switches:");
 		}
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, *tid);
 		if (file_read(path, 256, &sched, &size, NULL) == 0 &&
 		    sscanf(sched, "%lf %lf", &on, &waited) == 2)
 			a->waiting += waited / 1e9;
 	}
-	if (dir)
-		closedir(dir);
+	vec_fini(&tids);
 }
 
 /* A process with its ended children that it waited for; its living ones are processes themselves.
@@ -115,32 +109,26 @@ static void add_process(int pid, struct accounts *a)
 /* pid and all that descend from it. */
 static void add_tree(int pid, struct accounts *a, unsigned *left)
 {
-	char path[80];
-	struct dirent *entry;
-	DIR *dir;
+	struct host_tids tids = {0};
 
 	if (*left == 0)
 		return;
 	--*left;
 	add_process(pid, a);
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	dir = opendir(path);
-	while (dir && (entry = readdir(dir)) != NULL) {
+	(void)host_tids_read(&this_machine, pid, &tids);
+	vec_for_each(&tids, tid) {
 		CLEANUP_FREE char *text = NULL;
-		char *save = NULL;
+		char path[80], *save = NULL;
 		size_t size;
 
-		if (!isdigit((unsigned char)entry->d_name[0]))
-			continue;
-		snprintf(path, sizeof(path), "/proc/%d/task/%.20s/children", pid, entry->d_name);
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, *tid);
 		if (file_read(path, 1 << 20, &text, &size, NULL) < 0)
 			continue;
 		for (char *word = strtok_r(text, " \n", &save); word;
 		     word = strtok_r(NULL, " \n", &save))
 			add_tree(atoi(word), a, left);
 	}
-	if (dir)
-		closedir(dir);
+	vec_fini(&tids);
 }
 
 struct accounts accounts_now(const struct topdown_job *job, int command)

@@ -1,6 +1,4 @@
 /* Whose counts: a command, processes, or the CPUs of the machine; and the rows they make. */
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -49,42 +47,24 @@ static int add_cpus(const struct topdown_job *job, struct topdown_tree *tree,
 	return r < 0 ? err_set(err, r, "out of memory") : 0;
 }
 
-static void thread_label(const struct topdown_job *job, int tid, char *label, size_t size)
-{
-	CLEANUP_FREE char *comm = NULL;
-	char path[64];
-	size_t length;
-
-	if (!job->options.per_thread)
-		return;
-	snprintf(path, sizeof(path), "/proc/%d/comm", tid);
-	if (file_read(path, 64, &comm, &length, NULL) == 0)
-		comm[strcspn(comm, "\n")] = '\0';
-	snprintf(label, size, "%s-%d", comm ? comm : "?", tid);
-}
-
 static int add_process(const struct topdown_job *job, struct topdown_tree *tree,
 		       struct topdown_places *places, int pid, struct err *err)
 {
-	struct dirent *entry;
-	char path[64];
-	int r = 0;
-	DIR *dir;
+	const struct host host = {.root = ""};
+	struct host_tids tids = {0};
+	int r = host_tids_read(&host, pid, &tids);
 
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	dir = opendir(path);
-	if (!dir)
-		return err_set(err, -ESRCH, "no process %d", pid);
-	while (r == 0 && (entry = readdir(dir)) != NULL) {
-		struct count_place place = {.pid = atoi(entry->d_name), .cpu = -1, .cgroup = -1};
+	if (r < 0)
+		return err_set(err, r, "no process %d", pid);
+	for (size_t i = 0; r == 0 && i < tids.len; i++) {
+		struct count_place place = {.pid = tids.data[i], .cpu = -1, .cgroup = -1};
 		char label[64] = "";
 
-		if (!isdigit((unsigned char)entry->d_name[0]))
-			continue;
-		thread_label(job, place.pid, label, sizeof(label));
+		if (job->options.per_thread)
+			host_thread_label(&host, place.pid, label, sizeof(label));
 		r = add_place(job, tree, places, place, label);
 	}
-	closedir(dir);
+	vec_fini(&tids);
 	return r < 0 ? err_set(err, r, "out of memory") : 0;
 }
 

@@ -76,14 +76,6 @@ void view_header_text(const struct session *session, struct str *out)
 	}
 }
 
-static void text_json(struct json *json, const char *key, const char *text)
-{
-	if (text)
-		json_text(json, key, text);
-	else
-		json_null(json, key);
-}
-
 void view_header_json(const struct session *session, struct json *json)
 {
 	const struct session_info *info = session_info(session);
@@ -92,18 +84,15 @@ void view_header_json(const struct session *session, struct json *json)
 	char time[64];
 
 	json_object(json, "recording");
-	text_json(json, "host", info->hostname);
-	text_json(json, "kernel", info->os_release);
-	text_json(json, "machine", info->arch);
-	text_json(json, "cpu", info->cpu_desc);
-	text_json(json, "command", info->cmdline);
-	text_json(json, "recorder", info->version);
-	text_json(json, "clock", clock_name(info->clock));
-	text_json(json, "start", wall_time(info, time, sizeof(time)) ? time : NULL);
-	if (info->cpus_configured)
-		json_u64(json, "cpus_online", info->cpus_online);
-	else
-		json_null(json, "cpus_online");
+	json_text(json, "host", info->hostname);
+	json_text(json, "kernel", info->os_release);
+	json_text(json, "machine", info->arch);
+	json_text(json, "cpu", info->cpu_desc);
+	json_text(json, "command", info->cmdline);
+	json_text(json, "recorder", info->version);
+	json_text(json, "clock", clock_name(info->clock));
+	json_text(json, "start", wall_time(info, time, sizeof(time)) ? time : NULL);
+	json_u64_if(json, "cpus_online", info->cpus_configured > 0, info->cpus_online);
 	json_object(json, "header");
 	for (uint32_t i = 0; i < count; i++)
 		if (facts[i].is_number)

@@ -80,7 +80,7 @@ static int open_recording(struct watch *watch, const struct view_input_options *
 		.progress_arg = &watch->progress,
 	};
 	int r = session_open_header(input->path, progress_show, &watch->progress, &input->session,
-				     err);
+				    err);
 
 	names_apply(watch->self, &options->names, &places, &collect.symbols);
 	if (r < 0)
@@ -273,25 +273,11 @@ static void event_json(const struct session_event *event, struct json *json)
 {
 	json_object(json, NULL);
 	json_text(json, "name", event->name);
-	if (event->period)
-		json_u64(json, "period", event->period);
-	else
-		json_null(json, "period");
-	if (event->frequency_hz)
-		json_u64(json, "frequency_hz", event->frequency_hz);
-	else
-		json_null(json, "frequency_hz");
+	json_u64_if(json, "period", event->period > 0, event->period);
+	json_u64_if(json, "frequency_hz", event->frequency_hz > 0, event->frequency_hz);
 	json_u64(json, "precise", event->precise);
 	json_u64(json, "samples", event->samples);
 	json_end_object(json);
-}
-
-static void count_json(struct json *json, const char *key, bool known, uint64_t value)
-{
-	if (known)
-		json_u64(json, key, value);
-	else
-		json_null(json, key);
 }
 
 void view_input_json(const struct view_input *input, struct json *json)
@@ -305,20 +291,20 @@ void view_input_json(const struct view_input *input, struct json *json)
 		input->session ? session_events(input->session, &count) : NULL;
 
 	known = view_input_samples(input, &samples);
-	count_json(json, "samples", known, samples);
-	count_json(json, "lost", recording, stats->lost_samples + stats->lost_records);
-	count_json(json, "throttled", recording, stats->throttled);
-	count_json(json, "truncated_stacks", recording, stats->truncated_stacks);
+	json_u64_if(json, "samples", known, samples);
+	json_u64_if(json, "lost", recording, stats->lost_samples + stats->lost_records);
+	json_u64_if(json, "throttled", recording, stats->throttled);
+	json_u64_if(json, "truncated_stacks", recording, stats->truncated_stacks);
 	/* Of stacks that were copied; null when none was. */
 	known = recording && stats->unwound_stacks > 0;
-	count_json(json, "unwound_stacks", known, stats->unwound_stacks);
-	count_json(json, "cut_stacks", known, stats->cut_stacks);
-	count_json(json, "lost_stacks", known, stats->lost_stacks);
-	count_json(json, "frame_pointer_stacks", known && stats->unwound_live,
-		   stats->frame_pointer_stacks);
-	count_json(json, "missing_bytes", recording, stats->missing_bytes);
-	count_json(json, "trace_bytes_skipped", recording, stats->trace_bytes);
-	count_json(json, "unknown_records", recording, stats->unknown_records);
+	json_u64_if(json, "unwound_stacks", known, stats->unwound_stacks);
+	json_u64_if(json, "cut_stacks", known, stats->cut_stacks);
+	json_u64_if(json, "lost_stacks", known, stats->lost_stacks);
+	json_u64_if(json, "frame_pointer_stacks", known && stats->unwound_live,
+		    stats->frame_pointer_stacks);
+	json_u64_if(json, "missing_bytes", recording, stats->missing_bytes);
+	json_u64_if(json, "trace_bytes_skipped", recording, stats->trace_bytes);
+	json_u64_if(json, "unknown_records", recording, stats->unknown_records);
 	json_bool(json, "incomplete", view_input_incomplete(input));
 	json_text(json, "value", value_text(input, false));
 	json_text(json, "unit", value_text(input, true));

@@ -45,6 +45,10 @@ int parse_pmu_event(const struct parser *p, const char *pmu, size_t pmu_pos, con
  * SIZE_MAX when they come from a table (origin names it then). */
 int pmu_terms_apply(const struct parser *p, struct pmu *pmu, const char *terms, size_t pos,
 		    const char *table, struct event *event, char **name);
+/* An event of this PMU with terms that stand at pos. cpus is what ret->cpus may point to; a name
+ * among the terms is *ret_given. The caller frees unit, callgraph and the name. */
+int pmu_event(const struct parser *p, const struct pmu_set *set, struct pmu *pmu, const char *terms,
+	      size_t pos, struct event *ret, struct cpuset *cpus, char **ret_given);
 
 /*
  * A name without slashes, with the modifiers that stood behind it; whole is both, for people.

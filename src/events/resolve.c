@@ -244,18 +244,10 @@ static int add_alias(const struct parser *p, struct pmu_set *set, struct pmu *pm
 	struct cpuset cpus;
 	CLEANUP_FREE char *renamed = NULL;
 	struct str text = {0};
-	int r = pmu_load(event_env_host(p->env), pmu, p->err);
+	int r = pmu_event(p, set, pmu, name->name, name->pos, &event, &cpus, &renamed);
 
 	if (r < 0)
 		return r;
-	event_init(p, EVENT_PMU, &event);
-	event.attr.type = pmu->type;
-	event_set_pmu(&event, set, pmu, &cpus);
-	r = pmu_terms_apply(p, pmu, name->name, name->pos, NULL, &event, &renamed);
-	if (r < 0) {
-		free(event.unit);
-		return r;
-	}
 	if (event.partial)
 		str_printf(&text, "%s/%s/%s", pmu->name, name->name, name->letters);
 	else
@@ -266,6 +258,7 @@ static int add_alias(const struct parser *p, struct pmu_set *set, struct pmu *pm
 					 name->letters, name->letters_pos);
 	str_fini(&text);
 	free(event.unit);
+	free(event.callgraph);
 	return r;
 }
 

@@ -408,6 +408,24 @@ static int event_text(const struct pmu *pmu, bool exact, const char *terms, cons
 	return str_take(&text, ret);
 }
 
+int pmu_event(const struct parser *p, const struct pmu_set *set, struct pmu *pmu, const char *terms,
+	      size_t pos, struct event *ret, struct cpuset *cpus, char **ret_given)
+{
+	int r = pmu_load(event_env_host(p->env), pmu, p->err);
+
+	if (r < 0)
+		return r;
+	event_init(p, EVENT_PMU, ret);
+	ret->attr.type = pmu->type;
+	event_set_pmu(ret, set, pmu, cpus);
+	r = pmu_terms_apply(p, pmu, terms, pos, NULL, ret, ret_given);
+	if (r < 0) {
+		free(ret->unit);
+		free(ret->callgraph);
+	}
+	return r;
+}
+
 static int add_pmu_event(const struct parser *p, struct pmu_set *set, struct pmu *pmu, bool exact,
 			 const char *terms, size_t terms_pos, const char *letters,
 			 size_t letters_pos, const char *whole)
@@ -415,15 +433,11 @@ static int add_pmu_event(const struct parser *p, struct pmu_set *set, struct pmu
 	struct event event;
 	struct cpuset cpus;
 	CLEANUP_FREE char *given = NULL, *text = NULL;
-	int r = pmu_load(event_env_host(p->env), pmu, p->err);
+	int r = pmu_event(p, set, pmu, terms, terms_pos, &event, &cpus, &given);
 
 	if (r < 0)
 		return r;
-	event_init(p, EVENT_PMU, &event);
-	event.attr.type = pmu->type;
-	event_set_pmu(&event, set, pmu, &cpus);
-	r = pmu_terms_apply(p, pmu, terms, terms_pos, NULL, &event, &given);
-	if (r == 0 && !given)
+	if (!given)
 		r = event_text(pmu, exact, terms, letters, whole, &text);
 	if (r == 0)
 		r = event_add_modified(p, &event, given ? given : text, pmu->name, event.unit,

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/cpuset.h"
 #include "base/err.h"
@@ -151,6 +152,31 @@ static inline bool host_can(const struct host_rights *rights, enum host_capabili
 
 /* CAP_PERFMON, or CAP_SYS_ADMIN which includes it. */
 bool host_can_perfmon(const struct host_rights *rights);
+
+/* --- processes and threads ------------------------------------------------------------------- */
+
+struct host_tids {
+	pid_t *data; /* vec_fini() frees */
+	size_t len, cap;
+};
+
+/* The threads of a process; -ESRCH when there is none. */
+int host_tids_read(const struct host *host, pid_t pid, struct host_tids *ret);
+/* "comm-tid"; "?-tid" when it is gone. */
+void host_thread_label(const struct host *host, pid_t tid, char *buf, size_t size);
+
+struct host_task {
+	pid_t tid;
+	char comm[64];
+	char state;        /* 'R' runs or could */
+	bool is_kernel;    /* a thread of the kernel */
+	int cpu;           /* where it ran last; -1 not told */
+	int policy;        /* SCHED_* */
+	unsigned priority; /* of real-time policies */
+};
+
+/* False when it is gone. */
+bool host_task_read(const struct host *host, pid_t tid, struct host_task *ret);
 
 /* --- where we run ---------------------------------------------------------------------------- */
 

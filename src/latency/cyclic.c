@@ -230,19 +230,13 @@ int cyclic_poll(struct cyclic *c, unsigned wait_ms, struct latency_run *run, boo
 
 int cyclic_stop(struct cyclic *c, struct latency_run *run)
 {
-	uint64_t skipped;
 	int r;
 
 	if (!samplers_stop(c->samplers))
 		latency_run_warn(run, "a thread did not end: something of a higher priority does "
 				      "not let go of its CPU");
 	r = drain(c, true, run);
-	skipped = samplers_skipped(c->samplers);
-	if (skipped)
-		latency_run_warn(run,
-				 "%llu wake-ups left out: the one before came more than an "
-				 "interval late",
-				 (unsigned long long)skipped);
+	samplers_tell_skipped(c->samplers, "an interval", run);
 	for (unsigned i = 0; i < c->options.threads && r == 0; i++) {
 		struct cyclic_thread *t = &c->threads[i];
 		int64_t now = c->options.smi ? cpu_smi_count(t->cpu) : LATENCY_UNKNOWN_NS;

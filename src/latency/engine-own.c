@@ -318,7 +318,6 @@ static void report_misses(struct latency_engine *engine, struct latency_run *run
 int own_stop(struct latency_engine *engine, struct latency_sink *sink, struct latency_run *run,
 	     struct err *err)
 {
-	uint64_t skipped;
 	int r;
 
 	if (!samplers_stop(engine->samplers))
@@ -331,12 +330,7 @@ int own_stop(struct latency_engine *engine, struct latency_sink *sink, struct la
 	}
 	r = engine->ended ? 0 : drain(engine, true, sink);
 	engine->ended = true;
-	skipped = samplers_skipped(engine->samplers);
-	if (skipped)
-		latency_run_warn(run,
-				 "%llu wake-ups left out: the one before came more than a period "
-				 "late",
-				 (unsigned long long)skipped);
+	samplers_tell_skipped(engine->samplers, "a period", run);
 	for (unsigned i = 0; i < engine->cpu_count; i++)
 		run->ring_drops += engine->cpus[i].ring.lost;
 	if (r >= 0)

@@ -145,10 +145,7 @@ static void write_class_counts(struct writer *w, const struct latency_cpu *cpu)
 	static const char *const keys[] = {"hw", "nmi", "irq", "softirq", "thread"};
 
 	for (unsigned i = 0; i < NOISE_CLASSES; i++) {
-		if (cpu->class_known[i])
-			json_u64(&w->json, keys[i], cpu->class_count[i]);
-		else
-			json_null(&w->json, keys[i]);
+		json_u64_if(&w->json, keys[i], cpu->class_known[i], cpu->class_count[i]);
 	}
 }
 
@@ -262,15 +259,9 @@ static void write_derived(struct writer *w)
 		json_text(json, "kind", i == 0 ? "steal" : "unexplained");
 		json_text(json, "name", i == 0 ? "hypervisor" : "around known interruptions");
 		json_bool(json, "derived", true);
-		if (i == 0 && count > 0) {
-			json_u64(json, "count", count);
-			json_u64(json, "total_ns", total_ns);
-			json_u64(json, "max_ns", max_ns);
-		} else {
-			json_null(json, "count");
-			json_u64(json, "total_ns", total_ns);
-			json_null(json, "max_ns");
-		}
+		json_u64_if(json, "count", i == 0 && count > 0, count);
+		json_u64(json, "total_ns", total_ns);
+		json_u64_if(json, "max_ns", i == 0 && count > 0, max_ns);
 		json_end_object(json);
 	}
 }
@@ -394,10 +385,7 @@ static void write_head(struct writer *w)
 	json_text(json, "engine", letter);
 	json_text(json, "engine_name", latency_engine_name(run->engine));
 	write_fields(w, &run_fields, run);
-	if (run->stopped)
-		json_u64(json, "stopped_cpu", run->stopped_cpu);
-	else
-		json_null(json, "stopped_cpu");
+	json_u64_if(json, "stopped_cpu", run->stopped, run->stopped_cpu);
 	write_time(json, "lost", latency_run_lost(run));
 	json_bool(json, "incomplete", latency_run_incomplete(run));
 	json_object(json, "limits");

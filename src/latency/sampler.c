@@ -265,13 +265,17 @@ bool samplers_stop(struct samplers *samplers)
 	return join_until(samplers, clock_monotonic_ns() + grace);
 }
 
-uint64_t samplers_skipped(const struct samplers *samplers)
+void samplers_tell_skipped(const struct samplers *samplers, const char *period,
+			   struct latency_run *run)
 {
 	uint64_t skipped = 0;
 
 	for (unsigned i = 0; i < samplers->count; i++)
 		skipped += samplers->threads[i].skipped;
-	return skipped;
+	if (skipped)
+		latency_run_warn(run,
+				 "%llu wake-ups left out: the one before came more than %s late",
+				 (unsigned long long)skipped, period);
 }
 
 uint64_t samplers_cycles(const struct samplers *samplers, unsigned i)

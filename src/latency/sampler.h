@@ -67,8 +67,10 @@ void samplers_go(struct samplers *samplers, const struct sampler_cpu *cpus);
 bool samplers_done(const struct samplers *samplers);
 /* Ends them, within a period. false: one got no CPU for seconds, and lives. */
 bool samplers_stop(struct samplers *samplers);
-/* Wake-ups that were left out because the one before came later than they were due. */
-uint64_t samplers_skipped(const struct samplers *samplers);
+/* Warns of wake-ups that were left out because the one before came later than they were due; period
+ * is what lies between them, in words. */
+void samplers_tell_skipped(const struct samplers *samplers, const char *period,
+			   struct latency_run *run);
 uint64_t samplers_cycles(const struct samplers *samplers, unsigned i);
 /* false: a thread lives; nothing that it was given may be freed. */
 bool samplers_free(struct samplers *samplers);

@@ -5,8 +5,6 @@
  * Settings that an older kernel does not know (EINVAL) are given up one by one, newest first; what
  * the recording loses with each is nothing that a reader needs.
  */
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +17,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/util.h"
+#include "host/host.h"
 #include "sample/explain.h"
 #include "sample/recorder-internal.h"
 
@@ -182,19 +181,15 @@ static int build_attrs(struct recorder *recorder)
 
 static int add_threads(struct recorder *recorder, pid_t pid, struct err *err)
 {
-	struct dirent *entry;
-	char path[64];
-	DIR *tasks;
-	int r = 0;
+	const struct host host = {.root = ""};
+	struct host_tids tids = {0};
+	int r = host_tids_read(&host, pid, &tids);
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	tasks = opendir(path);
-	if (!tasks)
-		return err_set(err, -ESRCH, "process %d does not exist", (int)pid);
-	while (r == 0 && (entry = readdir(tasks)) != NULL)
-		if (isdigit((unsigned char)entry->d_name[0]))
-			r = vec_push(&recorder->targets, atoi(entry->d_name));
-	closedir(tasks);
+	if (r == -ESRCH)
+		return err_set(err, r, "process %d does not exist", (int)pid);
+	for (size_t i = 0; r == 0 && i < tids.len; i++)
+		r = vec_push(&recorder->targets, tids.data[i]);
+	vec_fini(&tids);
 	return r;
 }
 

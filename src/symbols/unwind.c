@@ -358,19 +358,7 @@ static int table_of_elf(const struct symbols *symbols, struct elf_file *elf, con
 	return 0;
 }
 
-int unwind_search_of_image(const void *image, size_t size, struct unwind_table **ret)
-{
-	struct elf_file elf = {.fd = -1};
-	int r = elf_open_image(image, size, NULL, &elf, NULL);
-
-	if (r < 0)
-		return r;
-	r = table_of_elf(NULL, &elf, NULL, true, ret, NULL);
-	elf_close(&elf);
-	return r;
-}
-
-int unwind_table_of_image(const void *image, size_t size, struct unwind_table **ret,
+static int table_of_image(const void *image, size_t size, bool search, struct unwind_table **ret,
 			  struct err *err)
 {
 	struct elf_file elf = {.fd = -1};
@@ -378,9 +366,20 @@ int unwind_table_of_image(const void *image, size_t size, struct unwind_table **
 
 	if (r < 0)
 		return r;
-	r = table_of_elf(NULL, &elf, NULL, false, ret, err);
+	r = table_of_elf(NULL, &elf, NULL, search, ret, err);
 	elf_close(&elf);
 	return r;
+}
+
+int unwind_search_of_image(const void *image, size_t size, struct unwind_table **ret)
+{
+	return table_of_image(image, size, true, ret, NULL);
+}
+
+int unwind_table_of_image(const void *image, size_t size, struct unwind_table **ret,
+			  struct err *err)
+{
+	return table_of_image(image, size, false, ret, err);
 }
 
 /* From the one that was recorded; unknown ids accept any. */

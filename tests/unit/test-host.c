@@ -217,3 +217,40 @@ TEST(cgroups_of_both_versions)
 	EXPECT_STR(path, "/sys/kernel/debug/tracing");
 	fake_root_remove(&root);
 }
+
+TEST(threads_of_a_process)
+{
+	struct fake_root root;
+	struct host_tids tids = {0};
+	struct host_task task;
+	char label[64];
+
+	fake_root_make(&root);
+	fake_root_file(&root, "/proc/7/task/7/comm", "x");
+	fake_root_file(&root, "/proc/7/task/9/comm", "x");
+	fake_root_file(&root, "/proc/7/task/none", "x");
+	fake_root_file(&root, "/proc/9/comm", "a (b) c\n");
+	fake_root_file(&root, "/proc/9/stat",
+		       "9 (a (b) c) R 1 9 9 0 -1 2097216 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 1 0 0 0 0 "
+		       "0 0 0 0 0 0 0 0 17 3 50 1 0 0 0\n");
+	fake_root_file(&root, "/proc/8/stat", "8 (cut) S 1 8\n");
+	fake_root_file(&root, "/proc/6/stat", "nothing\n");
+	EXPECT_INT(host_tids_read(&root.host, 7, &tids), 0);
+	ASSERT(tids.len == 2);
+	EXPECT_INT(tids.data[0] + tids.data[1], 16);
+	vec_fini(&tids);
+	EXPECT_INT(host_tids_read(&root.host, 5, &tids), -ESRCH);
+	host_thread_label(&root.host, 9, label, sizeof(label));
+	EXPECT_STR(label, "a (b) c-9");
+	host_thread_label(&root.host, 10, label, sizeof(label));
+	EXPECT_STR(label, "?-10");
+	ASSERT(host_task_read(&root.host, 9, &task));
+	EXPECT_STR(task.comm, "a (b) c");
+	EXPECT(task.state == 'R' && task.is_kernel && task.cpu == 3);
+	EXPECT(task.priority == 50 && task.policy == 1);
+	ASSERT(host_task_read(&root.host, 8, &task));
+	EXPECT(task.state == 'S' && !task.is_kernel && task.cpu == -1);
+	EXPECT(!host_task_read(&root.host, 6, &task));
+	EXPECT(!host_task_read(&root.host, 4, &task));
+	fake_root_remove(&root);
+}
