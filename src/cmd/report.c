@@ -81,9 +81,9 @@ static const struct option_spec report_options[] = {
 		 "function whose code it is, as in perf."),
 	OPT_HEADING("Rows"),
 	OPT_TEXT('s', "sort", "KEYS", ARGS, sort,
-		 "What makes a row, separated by commas: comm, pid, tid, cpu, cgroup, dso, symbol, "
-		 "file. "
-		 "Default: comm,dso,symbol."),
+		 "What makes a row, separated by commas: comm, pid, tid, cpu, cgroup, pidns, "
+		 "cgroupns (namespaces of processes and of cgroups, as /proc/PID/ns shows them), "
+		 "dso, symbol, file. Default: comm,dso,symbol."),
 	OPT_FLAG(0, "children", ARGS, children,
 		 "Order by total time, callees included. This is the default."),
 	OPT_FLAG(0, "no-children", ARGS, no_children,
@@ -129,6 +129,8 @@ static const struct table_column columns[] = {
 	{"tid", "Tid", CELL_COUNT, 0, false, 0},
 	{"cpu", "CPU", CELL_COUNT, 0, false, 0},
 	{"cgroup", "Cgroup", CELL_TEXT, 0, true, 40},
+	{"pidns", "PID namespace", CELL_TEXT, 0, true, 0},
+	{"cgroupns", "Cgroup namespace", CELL_TEXT, 0, true, 0},
 	{"dso", "Object", CELL_TEXT, 0, true, 32},
 	{"symbol", "Symbol", CELL_TEXT, 0, true, 0},
 	{"file", "File", CELL_TEXT, 0, true, 48},
@@ -137,8 +139,9 @@ static const struct table_column columns[] = {
 };
 
 static const unsigned column_keys[ARRAY_LEN(columns)] = {
-	[2] = REPORT_COMM,   [3] = REPORT_PID, [4] = REPORT_TID,    [5] = REPORT_CPU,
-	[6] = REPORT_CGROUP, [7] = REPORT_DSO, [8] = REPORT_SYMBOL, [9] = REPORT_FILE,
+	[2] = REPORT_COMM,    [3] = REPORT_PID,   [4] = REPORT_TID,      [5] = REPORT_CPU,
+	[6] = REPORT_CGROUP,  [7] = REPORT_PIDNS, [8] = REPORT_CGROUPNS, [9] = REPORT_DSO,
+	[10] = REPORT_SYMBOL, [11] = REPORT_FILE,
 };
 
 static void number_cell(struct table *table, int64_t value)
@@ -171,6 +174,8 @@ static unsigned keys_with_values(const struct report *report, unsigned keys)
 		seen |= row->tid >= 0 ? REPORT_TID : 0;
 		seen |= row->cpu >= 0 ? REPORT_CPU : 0;
 		seen |= row->cgroup ? REPORT_CGROUP : 0;
+		seen |= row->pidns ? REPORT_PIDNS : 0;
+		seen |= row->cgroupns ? REPORT_CGROUPNS : 0;
 		seen |= REPORT_SYMBOL;
 	}
 	return report->rows.len ? keys & seen : keys;
@@ -206,6 +211,8 @@ static int make_table(const struct tree *tree, const struct report *report, unsi
 		number_cell(table, row->tid);
 		number_cell(table, row->cpu);
 		text_cell(table, tree, row->cgroup, false);
+		text_cell(table, tree, row->pidns, false);
+		text_cell(table, tree, row->cgroupns, false);
 		text_cell(table, tree, row->dso, people);
 		text_cell(table, tree, row->symbol, false);
 		text_cell(table, tree, row->file, false);
@@ -417,6 +424,10 @@ static unsigned groups_of(unsigned keys)
 		groups |= TREE_GROUP_CPU;
 	if (keys & REPORT_CGROUP)
 		groups |= TREE_GROUP_CGROUP;
+	if (keys & REPORT_PIDNS)
+		groups |= TREE_GROUP_PIDNS;
+	if (keys & REPORT_CGROUPNS)
+		groups |= TREE_GROUP_CGROUPNS;
 	return groups;
 }
 
@@ -507,6 +518,7 @@ static int report_run(const struct command *self, int argc, char **argv)
 	args.input.tid = (keys & REPORT_TID) != 0;
 	args.input.cpu = (keys & REPORT_CPU) != 0;
 	args.input.cgroup = (keys & REPORT_CGROUP) != 0 || args.cgroup;
+	args.input.namespaces = (keys & (REPORT_PIDNS | REPORT_CGROUPNS)) != 0;
 	/* Files come with the lines, and lines with the inlined functions. */
 	args.input.no_inlines = !args.inlines && !(keys & REPORT_FILE);
 	r = view_input_open(self, &args.input, &input, &err);

@@ -70,6 +70,7 @@ static int open_recording(struct watch *watch, const struct view_input_options *
 		.tid = options->tid,
 		.cpu = options->cpu,
 		.cgroup = options->cgroup,
+		.namespaces = options->namespaces,
 		.event = options->event,
 		.time = options->time,
 		.no_inlines = options->no_inlines,
@@ -97,6 +98,9 @@ static int open_recording(struct watch *watch, const struct view_input_options *
 	if (r < 0)
 		return r;
 	r = collect_profile(input->session, &collect, &input->profile, err);
+	if (r == 0 && options->namespaces && !session_has_namespaces(input->session))
+		r = err_set(err, -ENOENT,
+			    "no record tells of namespaces; record with perf record --namespaces");
 	input->info.session = *session_stats(input->session);
 	if (r < 0)
 		profile_fini(&input->profile);
@@ -138,6 +142,7 @@ int view_input_open(const struct command *self, const struct view_input_options 
 		.collect = {.tid = options->tid,
 			    .cpu = options->cpu,
 			    .cgroup = options->cgroup,
+			    .namespaces = options->namespaces,
 			    .time = options->time,
 			    .no_inlines = options->no_inlines,
 			    .symbols = {.no_demangle = options->no_demangle},

@@ -18,7 +18,7 @@ struct view_input_options {
 	const char *time;  /* "FROM,TO": a part of a recording; NULL: all */
 	const char *event; /* one event of several, or a value type; NULL: the default one */
 	uint64_t max_bytes;
-	bool tid, cpu, cgroup, no_demangle, no_inlines;
+	bool tid, cpu, cgroup, namespaces, no_demangle, no_inlines;
 	struct names_options names;
 };
 

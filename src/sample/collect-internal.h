@@ -23,7 +23,8 @@ struct collect_label {
 	const char *comm;
 	int32_t pid, tid; /* tid and cpu are 0 when not asked for */
 	uint32_t cpu;
-	uint64_t cgroup; /* id; 0 when not asked for, or not told */
+	uint64_t cgroup; /* id; 0 when not asked for, or not told; so are namespaces */
+	uint64_t pid_ns, cgroup_ns;
 	bool keep;
 };
 

@@ -135,7 +135,7 @@ static bool same_label(const struct collect_label *a, const struct collect_label
 {
 	/* Names are interned: one text, one pointer. */
 	return a->comm == b->comm && a->pid == b->pid && a->tid == b->tid && a->cpu == b->cpu &&
-	       a->cgroup == b->cgroup;
+	       a->cgroup == b->cgroup && a->pid_ns == b->pid_ns && a->cgroup_ns == b->cgroup_ns;
 }
 
 static bool label_equal(const void *owner, uint32_t id, const void *key)
@@ -153,6 +153,7 @@ static int find_label(struct collector *collector, const struct collect_label *k
 	int r;
 
 	hash = key->cgroup ? hash_pair(hash, key->cgroup) : hash;
+	hash = key->pid_ns ? hash_pair(hash, key->pid_ns ^ key->cgroup_ns << 32) : hash;
 	*ret = hash_index_find(&collector->label_index, hash, label_equal, collector, key);
 	if (*ret != HASH_NONE)
 		return 0;
@@ -160,6 +161,18 @@ static int find_label(struct collector *collector, const struct collect_label *k
 	*ret = (uint32_t)collector->labels.len;
 	r = vec_push(&collector->labels, label);
 	return r < 0 ? r : hash_index_add(&collector->label_index, hash, *ret);
+}
+
+static void add_namespaces(const struct session *session, const struct raw_sample *raw,
+			   struct collect_label *label)
+{
+	const struct namespaces_version *told =
+		session_namespaces_at(session, raw->sample.pid, raw->sample.tid, raw->key);
+
+	if (!told)
+		return;
+	label->pid_ns = told->pid_ns;
+	label->cgroup_ns = told->cgroup_ns;
 }
 
 static int intern_label(struct collector *collector, const struct raw_sample *raw, uint32_t *ret)
@@ -176,6 +189,8 @@ static int intern_label(struct collector *collector, const struct raw_sample *ra
 		key.cpu = raw->sample.cpu;
 	if (options->cgroup)
 		key.cgroup = raw->sample.cgroup;
+	if (options->namespaces)
+		add_namespaces(collector->reader.session, raw, &key);
 	if (slot->key.comm && same_label(&slot->key, &key)) {
 		*ret = slot->label;
 		return 0;

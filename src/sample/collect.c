@@ -234,6 +234,25 @@ static int cgroup_name(const struct session *session, uint64_t id, struct strtab
 	return strtab_intern_text(strings, path ? path : text, ret);
 }
 
+/* "pid:[4026531836]", as /proc/PID/ns shows it; inode 0: no label. */
+static int namespace_label(struct strtab *strings, const char *key, const char *kind,
+			   uint64_t inode, struct profile_label *set, uint32_t *count)
+{
+	struct profile_label label = {0};
+	char text[48];
+	int r;
+
+	if (inode == 0)
+		return 0;
+	snprintf(text, sizeof(text), "%s:[%llu]", kind, (unsigned long long)inode);
+	r = strtab_intern_text(strings, key, &label.key);
+	if (r == 0)
+		r = strtab_intern_text(strings, text, &label.text);
+	if (r == 0)
+		set[(*count)++] = label;
+	return r;
+}
+
 static int merge_labels(struct collect *collect, const struct collector *from, uint32_t *map)
 {
 	struct strtab *strings = &collect->profile->strings;
@@ -248,7 +267,7 @@ static int merge_labels(struct collect *collect, const struct collector *from, u
 		return -ENOMEM;
 	for (size_t i = 0; i < from->labels.len; i++) {
 		const struct collect_label *label = &from->labels.data[i];
-		struct profile_label set[5] = {{.key = comm}, {.key = pid, .number = label->pid}};
+		struct profile_label set[7] = {{.key = comm}, {.key = pid, .number = label->pid}};
 		uint32_t count = 2;
 
 		r = strtab_intern_text(strings, label->comm, &set[0].text);
@@ -261,6 +280,11 @@ static int merge_labels(struct collect *collect, const struct collector *from, u
 			r = cgroup_name(collect->session, label->cgroup, strings,
 					&set[count++].text);
 		}
+		if (r == 0)
+			r = namespace_label(strings, "pidns", "pid", label->pid_ns, set, &count);
+		if (r == 0)
+			r = namespace_label(strings, "cgroupns", "cgroup", label->cgroup_ns, set,
+					    &count);
 		if (r == 0)
 			r = profile_label_set(collect->profile, set, count, &map[i]);
 		if (r < 0)
@@ -359,8 +383,9 @@ int collect_profile(struct session *session, const struct collect_options *optio
 {
 	int r = 0;
 
-	/* What times are wanted may depend on all of them. */
-	if (!session->scanned && options->time)
+	/* What times are wanted may depend on all of them; namespaces have no timeline to follow.
+	 */
+	if (!session->scanned && (options->time || options->namespaces))
 		r = session_scan(session, err);
 	if (r == 0)
 		r = collect_once(session, options, profile, err);

@@ -2,8 +2,8 @@
  * A recording as a profile: stacks interned while reading, each unique address named once
  * afterwards, modules in parallel. Value types: per event "samples"/"count" when there is one
  * event, else the event's name with its unit; and the period as "cpu"/"nanoseconds" or
- * "<event>"/"events". Labels: comm, pid (number), and on request tid, cpu
- * and cgroup (its path). With several events
+ * "<event>"/"events". Labels: comm, pid (number), and on request tid, cpu,
+ * cgroup (its path) and namespaces ("pid:[4026531836]"). With several events
  * the first of each pair is called
  * "<event>_samples". A location's address is in its module's own addresses: the file offset for ELF
  * files, so that mappings begin at address 0 and offset 0. Frames without a mapping get the mapping
@@ -17,6 +17,7 @@
 
 struct collect_options {
 	bool tid, cpu, cgroup;          /* labels to add */
+	bool namespaces;                /* the labels pidns and cgroupns, where they are known */
 	bool no_symbols;                /* leave addresses as they are */
 	bool no_inlines;                /* one function per address, no files and lines */
 	bool no_callchains;             /* leaves only */

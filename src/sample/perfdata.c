@@ -338,6 +338,35 @@ bool perfdata_ksymbol_decode(const uint8_t *body, size_t size, bool swap,
 	return true;
 }
 
+/* Pairs of device and inode, in the kernel's order: net, uts, ipc, pid, user, mnt, cgroup. */
+bool perfdata_namespaces_decode(const uint8_t *body, size_t size, bool swap,
+				struct perfdata_namespaces *ret)
+{
+	enum {
+		PID_NAMESPACE = 3,
+		CGROUP_NAMESPACE = 6
+	};
+	struct reader r = reader_make(body, size, swap);
+	struct perfdata_namespaces namespaces = {.pid = (int32_t)reader_u32(&r),
+						 .tid = (int32_t)reader_u32(&r)};
+	uint64_t count = reader_u64(&r);
+
+	for (uint64_t i = 0; i < count && i <= CGROUP_NAMESPACE && !r.failed; i++) {
+		uint64_t inode;
+
+		reader_skip(&r, 8); /* the device: the same for all */
+		inode = reader_u64(&r);
+		if (i == PID_NAMESPACE)
+			namespaces.pid_ns = inode;
+		else if (i == CGROUP_NAMESPACE)
+			namespaces.cgroup_ns = inode;
+	}
+	if (r.failed)
+		return false;
+	*ret = namespaces;
+	return true;
+}
+
 bool perfdata_cgroup_decode(const uint8_t *body, size_t size, bool swap,
 			    struct perfdata_cgroup *ret)
 {

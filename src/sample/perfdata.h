@@ -266,6 +266,12 @@ struct perfdata_ksymbol {
 	const char *name;
 };
 
+/* A task and the inode numbers of its namespaces, 0 unknown. */
+struct perfdata_namespaces {
+	int32_t pid, tid;
+	uint64_t pid_ns, cgroup_ns;
+};
+
 struct perfdata_cgroup {
 	uint64_t id;
 	const char *path; /* "/system.slice/x.service" */
@@ -307,6 +313,8 @@ bool perfdata_comm_decode(uint16_t misc, const uint8_t *body, size_t size, bool 
 			  struct perfdata_comm *ret);
 bool perfdata_cgroup_decode(const uint8_t *body, size_t size, bool swap,
 			    struct perfdata_cgroup *ret);
+bool perfdata_namespaces_decode(const uint8_t *body, size_t size, bool swap,
+				struct perfdata_namespaces *ret);
 bool perfdata_ksymbol_decode(const uint8_t *body, size_t size, bool swap,
 			     struct perfdata_ksymbol *ret);
 

@@ -387,6 +387,9 @@ static int scan_record(struct scan *scan)
 	case REC_BPF_EVENT:
 		return session_bpf_event(session, scan->record.body, scan->record.body_size,
 					 record_key(scan));
+	case REC_NAMESPACES:
+		return session_namespaces_add(session, scan->record.body, scan->record.body_size,
+					      record_key(scan));
 	case REC_CGROUP:
 		return scan_cgroup(scan);
 	case REC_BUILD_ID:
@@ -565,6 +568,7 @@ static int scan_all(struct session *session, struct err *err)
 	if (r == 0)
 		r = frontier_finish(session);
 	session_dsos_finish(session);
+	session_namespaces_finish(session);
 	session->stats.lost_samples = session->lost_sample_records;
 	if (r == 0)
 		r = session_publish_events(session);

@@ -127,6 +127,14 @@ struct bpf_place {
 	uint32_t dso, file, line, column; /* file: string, 0 unknown */
 };
 
+/* A task's namespaces from key on; 0: not told. */
+struct namespaces_version {
+	uint64_t key;
+	int32_t tid;
+	uint32_t order; /* in the file */
+	uint64_t pid_ns, cgroup_ns;
+};
+
 /* Symbols of an object as the recording brings them. */
 enum recorded_type {
 	RECORDED_KERNEL,
@@ -220,7 +228,8 @@ struct session {
 	struct tasks tasks;
 	VEC(struct chunk) chunks;
 	struct str kallsyms, vdso;
-	struct u64_map cgroups; /* by id: string of the path */
+	VEC(struct namespaces_version) namespaces; /* sorted after the scan */
+	struct u64_map cgroups;                    /* by id: string of the path */
 	struct unwind_modules unwind;
 	struct lost_counters lost;
 	uint64_t lost_sample_records;
@@ -356,6 +365,13 @@ int session_bpf_programs(struct session *session);
 /* The function of a BPF program that has the address, and its place in the source; false: none. */
 bool session_ksymbol_place(const struct session *session, const struct dso *dso, uint64_t address,
 			   struct inline_frame *ret);
+
+/* namespaces.c: a NAMESPACES record; the end of the first pass; what was told last of a thread, or
+ * of its process, by then (NULL: nothing). */
+int session_namespaces_add(struct session *session, const uint8_t *body, size_t size, uint64_t key);
+void session_namespaces_finish(struct session *session);
+const struct namespaces_version *session_namespaces_at(const struct session *session, int32_t pid,
+						       int32_t tid, uint64_t key);
 
 /* scan.c: the first pass; done once. */
 int session_scan(struct session *session, struct err *err);

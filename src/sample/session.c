@@ -237,6 +237,7 @@ static void session_end(struct session *session)
 	str_fini(&session->kallsyms);
 	str_fini(&session->vdso);
 	u64_map_fini(&session->cgroups);
+	vec_fini(&session->namespaces);
 	vec_fini(&session->lost.all);
 	u64_map_fini(&session->lost.index);
 }

@@ -136,6 +136,8 @@ int session_run(struct session *session, int (*fn)(void *arg, const struct sampl
 const struct session_stats *session_stats(const struct session *session);
 /* The path of a cgroup by its id, or NULL. */
 const char *session_cgroup(const struct session *session, uint64_t id);
+/* Records tell the namespaces of tasks; known after the first pass. */
+bool session_has_namespaces(const struct session *session);
 /* Some event's samples tell the cgroup. */
 bool session_has_cgroups(const struct session *session);
 /* The kernel symbols (kallsyms text) kept inside the recording, or NULL. */

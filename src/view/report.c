@@ -11,11 +11,12 @@ static const struct {
 	const char *word;
 	enum report_key key;
 } key_words[] = {
-	{"comm", REPORT_COMM},     {"command", REPORT_COMM},    {"pid", REPORT_PID},
-	{"tid", REPORT_TID},       {"thread", REPORT_TID},      {"cpu", REPORT_CPU},
-	{"dso", REPORT_DSO},       {"object", REPORT_DSO},      {"sym", REPORT_SYMBOL},
-	{"symbol", REPORT_SYMBOL}, {"function", REPORT_SYMBOL}, {"file", REPORT_FILE},
-	{"srcfile", REPORT_FILE},  {"cgroup", REPORT_CGROUP},
+	{"comm", REPORT_COMM},         {"command", REPORT_COMM},    {"pid", REPORT_PID},
+	{"tid", REPORT_TID},           {"thread", REPORT_TID},      {"cpu", REPORT_CPU},
+	{"dso", REPORT_DSO},           {"object", REPORT_DSO},      {"sym", REPORT_SYMBOL},
+	{"symbol", REPORT_SYMBOL},     {"function", REPORT_SYMBOL}, {"file", REPORT_FILE},
+	{"srcfile", REPORT_FILE},      {"cgroup", REPORT_CGROUP},   {"pidns", REPORT_PIDNS},
+	{"cgroupns", REPORT_CGROUPNS},
 };
 
 int report_parse_keys(const char *text, unsigned *ret_keys, struct err *err)
@@ -32,8 +33,8 @@ int report_parse_keys(const char *text, unsigned *ret_keys, struct err *err)
 				key = key_words[i].key;
 		if (key == 0)
 			return err_set(err, -EINVAL,
-				       "'%.*s' is no key: comm, pid, tid, cpu, cgroup, dso, symbol "
-				       "or file",
+				       "'%.*s' is no key: comm, pid, tid, cpu, cgroup, pidns, "
+				       "cgroupns, dso, symbol or file",
 				       (int)len, at);
 		keys |= key;
 		if (at[len] == '\0')
@@ -89,6 +90,8 @@ static struct report_row key_of(const struct builder *b, const struct tree_node 
 		.tid = keys & REPORT_TID ? group->tid : -1,
 		.cpu = keys & REPORT_CPU ? group->cpu : -1,
 		.cgroup = keys & REPORT_CGROUP ? group->cgroup : 0,
+		.pidns = keys & REPORT_PIDNS ? group->pidns : 0,
+		.cgroupns = keys & REPORT_CGROUPNS ? group->cgroupns : 0,
 		.dso = keys & REPORT_DSO ? frame->object : 0,
 		.symbol = keys & REPORT_SYMBOL ? frame->name : 0,
 		.file = keys & REPORT_FILE ? frame->file : 0,
@@ -108,6 +111,8 @@ static bool row_equal(const void *owner, uint32_t id, const void *key)
 	       (!(keys & REPORT_TID) || have->tid == want->tid) &&
 	       (!(keys & REPORT_CPU) || have->cpu == want->cpu) &&
 	       (!(keys & REPORT_CGROUP) || have->cgroup == want->cgroup) &&
+	       (!(keys & REPORT_PIDNS) || have->pidns == want->pidns) &&
+	       (!(keys & REPORT_CGROUPNS) || have->cgroupns == want->cgroupns) &&
 	       (!(keys & REPORT_DSO) || have->dso == want->dso) &&
 	       (!(keys & REPORT_SYMBOL) || have->symbol == want->symbol) &&
 	       (!(keys & REPORT_FILE) || have->file == want->file);
@@ -117,7 +122,8 @@ static uint64_t row_hash(const struct report_row *key)
 {
 	return hash_pair(hash_pair(((uint64_t)key->comm << 32) | key->dso,
 				   ((uint64_t)key->symbol << 32) | key->file),
-			 hash_pair(hash_pair((uint64_t)key->pid, key->cgroup),
+			 hash_pair(hash_pair((uint64_t)key->pid ^ (uint64_t)key->cgroupns << 32,
+					     (uint64_t)key->pidns << 32 | key->cgroup),
 				   hash_pair((uint64_t)key->tid, (uint64_t)key->cpu)));
 }
 

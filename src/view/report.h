@@ -26,6 +26,8 @@ enum report_key {
 	REPORT_SYMBOL = 32,
 	REPORT_FILE = 64,
 	REPORT_CGROUP = 128,
+	REPORT_PIDNS = 256,
+	REPORT_CGROUPNS = 512,
 };
 
 struct report_options {
@@ -40,9 +42,10 @@ struct report_options {
 };
 
 struct report_row {
-	uint32_t comm, dso, symbol, file, cgroup; /* strings of the tree; 0: no key, or several */
-	int64_t pid, tid, cpu;                    /* -1: no key, unknown, or several */
-	uint8_t kind;                             /* of the first frame */
+	/* Strings of the tree; 0: no key, or several. */
+	uint32_t comm, dso, symbol, file, cgroup, pidns, cgroupns;
+	int64_t pid, tid, cpu; /* -1: no key, unknown, or several */
+	uint8_t kind;          /* of the first frame */
 	int64_t self, total;
 	uint32_t first_node, node_count; /* in report.nodes */
 };

@@ -196,7 +196,8 @@ static bool group_equal(const void *owner, uint32_t id, const void *key)
 	const struct tree_group *have = &((const struct tree *)owner)->groups.data[id], *want = key;
 
 	return have->comm == want->comm && have->pid == want->pid && have->tid == want->tid &&
-	       have->cpu == want->cpu && have->cgroup == want->cgroup;
+	       have->cpu == want->cpu && have->cgroup == want->cgroup &&
+	       have->pidns == want->pidns && have->cgroupns == want->cgroupns;
 }
 
 static int group_name(struct tree *tree, const struct tree_group *group, uint32_t *ret_name)
@@ -214,6 +215,12 @@ static int group_name(struct tree *tree, const struct tree_group *group, uint32_
 	if (group->cgroup)
 		str_printf(&text, "%scgroup %s", text.len ? ", " : "",
 			   strtab_text(&tree->strings, group->cgroup));
+	if (group->pidns)
+		str_printf(&text, "%s%s", text.len ? ", " : "",
+			   strtab_text(&tree->strings, group->pidns));
+	if (group->cgroupns)
+		str_printf(&text, "%s%s", text.len ? ", " : "",
+			   strtab_text(&tree->strings, group->cgroupns));
 	if (text.len == 0)
 		str_puts(&text, "[unknown]");
 	r = str_status(&text);
@@ -227,7 +234,8 @@ static int add_group(struct tree *tree, const struct tree_group *group, uint32_t
 {
 	uint64_t hash = hash_pair(
 		hash_pair((uint64_t)group->cgroup << 32 | group->comm, (uint64_t)group->pid),
-		hash_pair((uint64_t)group->tid, (uint64_t)group->cpu));
+		hash_pair((uint64_t)group->tid ^ (uint64_t)group->pidns << 32,
+			  (uint64_t)group->cpu ^ (uint64_t)group->cgroupns << 32));
 	uint32_t id = hash_index_find(&tree->group_index, hash, group_equal, tree, group);
 	struct tree_frame frame = {.kind = TREE_KIND_GROUP};
 	uint32_t frame_id;
@@ -248,6 +256,16 @@ static int add_group(struct tree *tree, const struct tree_group *group, uint32_t
 	return r < 0 ? r : child_node(tree, 0, frame_id, ret_node);
 }
 
+/* The text of a label that groups are made by; 0 when it is none of these, or the set has none. */
+static int group_text(struct builder *b, uint32_t id, unsigned group, const char *key,
+		      uint32_t *ret)
+{
+	const char *text =
+		b->options->group & group ? profile_label_text(b->profile, id, key) : NULL;
+
+	return text ? strtab_intern_text(&b->tree->strings, text, ret) : 0;
+}
+
 /* The node below which the samples of a label set belong. */
 static int label_set_node(struct builder *b, uint32_t id)
 {
@@ -266,16 +284,15 @@ static int label_set_node(struct builder *b, uint32_t id)
 	b->group_nodes[id] = 0;
 	if (!o->group)
 		return 0;
-	if ((o->group & TREE_GROUP_COMM) && comm) {
-		r = strtab_intern_text(&b->tree->strings, comm, &group.comm);
-		if (r < 0)
-			return r;
-	}
-	if ((o->group & TREE_GROUP_CGROUP) && cgroup) {
-		r = strtab_intern_text(&b->tree->strings, cgroup, &group.cgroup);
-		if (r < 0)
-			return r;
-	}
+	r = group_text(b, id, TREE_GROUP_COMM, "comm", &group.comm);
+	if (r == 0)
+		r = group_text(b, id, TREE_GROUP_CGROUP, "cgroup", &group.cgroup);
+	if (r == 0)
+		r = group_text(b, id, TREE_GROUP_PIDNS, "pidns", &group.pidns);
+	if (r == 0)
+		r = group_text(b, id, TREE_GROUP_CGROUPNS, "cgroupns", &group.cgroupns);
+	if (r < 0)
+		return r;
 	if (o->group & TREE_GROUP_PID)
 		profile_label_number(b->profile, id, "pid", &group.pid);
 	if (o->group & TREE_GROUP_TID)

@@ -26,11 +26,13 @@
 #define TREE_KIND_GROUP 15 /* beside enum profile_kind: the root and groups of samples */
 
 /* Labels that tree_options.group combines to one level of the tree below the root. */
-#define TREE_GROUP_COMM   1U
-#define TREE_GROUP_PID    2U
-#define TREE_GROUP_TID    4U
-#define TREE_GROUP_CPU    8U
-#define TREE_GROUP_CGROUP 16U
+#define TREE_GROUP_COMM     1U
+#define TREE_GROUP_PID      2U
+#define TREE_GROUP_TID      4U
+#define TREE_GROUP_CPU      8U
+#define TREE_GROUP_CGROUP   16U
+#define TREE_GROUP_PIDNS    32U
+#define TREE_GROUP_CGROUPNS 64U
 
 struct tree_frame {
 	uint32_t name, object, file; /* in tree.strings; object is the whole path; 0 unknown */
@@ -39,8 +41,8 @@ struct tree_frame {
 };
 
 struct tree_group {
-	uint32_t comm, cgroup; /* in tree.strings, 0 unknown */
-	int64_t pid, tid, cpu; /* -1 unknown */
+	uint32_t comm, cgroup, pidns, cgroupns; /* in tree.strings, 0 unknown */
+	int64_t pid, tid, cpu;                  /* -1 unknown */
 };
 
 struct tree_node {

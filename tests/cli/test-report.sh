@@ -34,7 +34,7 @@ check "--stdio is text" report -i stacks.folded --stdio
 check_match "--no-children orders by self" '^ *50.00% +work$' report -i stacks.folded --no-children
 check_match "--children" 'Total +Self' report -i stacks.folded --children
 check_fails "--children with --no-children" 'exclude' report -i stacks.folded --children --no-children
-check_match "-s comm,pid,tid,cpu,cgroup,dso,symbol,file" 'helper' report -i stacks.folded -s comm,pid,tid,cpu,cgroup,dso,symbol,file
+check_match "-s comm,pid,tid,cpu,cgroup,pidns,cgroupns,dso,symbol,file" 'helper' report -i stacks.folded -s comm,pid,tid,cpu,cgroup,pidns,cgroupns,dso,symbol,file
 check_fails "--sort names the keys" "'colour' is no key" report -i stacks.folded --sort colour
 check_match "--cgroup keeps nothing of what has none" 'smaller or unwanted|^#$' report -i stacks.folded --cgroup '/x*'
 check_fails "--time of folded stacks" 'only recordings tell times' report -i stacks.folded --time 1,2
@@ -87,7 +87,7 @@ if have jq; then
 else
 	skip "--json is a document" "no jq"
 fi
-check_match "--csv has a header row" '^total_share,self_share,comm,pid,tid,cpu,cgroup,dso,symbol,file,self,total$' report -i stacks.folded --csv
+check_match "--csv has a header row" '^total_share,self_share,comm,pid,tid,cpu,cgroup,pidns,cgroupns,dso,symbol,file,self,total$' report -i stacks.folded --csv
 check_match "--csv rows" '^0.65,0.5,.*,work,.*,50,65$' report -i stacks.folded --csv
 check_fails "--json with --csv" 'exclude' report -i stacks.folded --json --csv
 check_fails "no such file" 'absent.data: No such file' report -i absent.data

@@ -29,6 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.tid = true,
 		.cpu = true,
 		.cgroup = true,
+		.namespaces = true,
 		.symbols = {.root = "/nonexistent", .debug_dirs = no_dirs},
 	};
 	struct session *session;

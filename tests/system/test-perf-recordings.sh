@@ -62,8 +62,13 @@ check_match "leader sampling: every member of the group is an event" 'page-fault
 if [ -f "cgroups and namespaces" ]; then
 	check_match "cgroups: a key of rows" '^ *[0-9.]+% +/' "$CULPRIT" report --no-children -s cgroup -i "cgroups and namespaces"
 	check_match "cgroups: a filter" '^ *100.00% .*shares' "$CULPRIT" report --no-children -s comm --cgroup '/*' -i "cgroups and namespaces"
+	here=$(readlink /proc/self/ns/pid)
+	there=$(readlink /proc/self/ns/cgroup)
+	check_match "namespaces: keys of rows" "100.00% .*${here//[\[\]]/.}.*${there//[\[\]]/.}" \
+		"$CULPRIT" report --no-children -s pidns,cgroupns -i "cgroups and namespaces"
 	check_match "cgroups: a label" cgroup sh -c "'$CULPRIT' convert --cgroup -o - --to pprof-raw 'cgroups and namespaces' | strings"
 fi
+check_fails "namespaces that were not recorded" 'perf record --namespaces' "$CULPRIT" report -s pidns -i plain
 check_fails "cgroups that were not recorded" 'perf record --all-cgroups' "$CULPRIT" report -s cgroup -i plain
 check_match "monotonic clock: the clock and the time of day are known" '^# start +20[0-9][0-9]-' "$CULPRIT" report --header -i "monotonic clock"
 plan_end

@@ -269,6 +269,63 @@ TEST(programs_of_bpf_come_and_go)
 	}
 }
 
+/* count pairs of device and inode: 100 and following. */
+static void put_namespaces(struct builder *b, uint32_t pid, uint32_t tid, uint64_t count,
+			   uint64_t first, uint64_t time)
+{
+	record_begin(b, REC_NAMESPACES, 0);
+	put32(b, pid);
+	put32(b, tid);
+	put64(b, count);
+	for (uint64_t i = 0; i < MIN(count, 7u); i++) {
+		put64(b, 4);
+		put64(b, first + i);
+	}
+	put_sample_id(b, pid, tid, time);
+	record_end(b);
+}
+
+/* A process goes into others, a thread of it has none of its own, another process tells nothing. */
+TEST(namespaces_are_labels)
+{
+	static const struct {
+		uint32_t pid, tid;
+		uint64_t time;
+	} samples[] = {{10, 10, 110}, {10, 10, 210}, {10, 11, 220}, {12, 12, 230}, {14, 14, 240}};
+
+	for (int big = 0; big < 2; big++) {
+		struct builder b = {.big = big};
+		struct collect_options options = {
+			.no_symbols = true, .tid = true, .namespaces = true};
+		struct profile profile;
+		struct str text = {0};
+
+		file_begin(&b, TYPE);
+		for (size_t i = 0; i < ARRAY_LEN(samples); i++)
+			put_sample(&b, REC_MISC_USER, samples[i].pid, samples[i].tid,
+				   samples[i].time, 0x1000, NULL);
+		put_namespaces(&b, 10, 10, 7, 200, 200);
+		put_namespaces(&b, 10, 10, 7, 100, 100);
+		put_namespaces(&b, 14, 14, 4, 300, 100); /* a kernel without the last ones */
+		put_namespaces(&b, 12, 12, UINT64_MAX, 400, 100); /* more than there are */
+		file_end(&b);
+		collect_names_to(&b.bytes, &options, &profile);
+		for (size_t i = 0; i < profile.samples.len; i++) {
+			uint32_t labels = profile.samples.data[i].labels;
+			const char *pidns = profile_label_text(&profile, labels, "pidns"),
+				   *cgroupns = profile_label_text(&profile, labels, "cgroupns");
+
+			str_printf(&text, "%s %s;", pidns ? pidns : "-", cgroupns ? cgroupns : "-");
+		}
+		EXPECT_STR(str_text(&text), "pid:[103] cgroup:[106];pid:[203] cgroup:[206];"
+					    "pid:[203] cgroup:[206];pid:[403] cgroup:[406];"
+					    "pid:[303] -;");
+		str_fini(&text);
+		profile_fini(&profile);
+		str_fini(&b.bytes);
+	}
+}
+
 TEST(cgroups_are_labels_by_path)
 {
 	for (int big = 0; big < 2; big++) {
