@@ -445,17 +445,3 @@ void count_session_place_gone(struct count_session *s, unsigned place, const cha
 	for (unsigned g = 0; g < s->group_count; g++)
 		row_group(s, s->places[place].row, g)->gone = why;
 }
-
-unsigned count_session_rows(const struct count_session *s)
-{
-	return s->row_count;
-}
-
-struct count_group_sum count_session_group(const struct count_session *s, unsigned row,
-					   unsigned group)
-{
-	const struct row_group *rg = row_group(s, row, group);
-
-	return (struct count_group_sum){rg->sum[0], rg->sum[1], rg->opened, rg->error_state,
-					rg->sum + 2};
-}

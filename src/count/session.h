@@ -31,12 +31,6 @@ struct count_place {
 	const char *gone; /* set by the caller when the place vanished (cgroup removed): why */
 };
 
-struct count_group_sum {
-	uint64_t enabled_ns, running_ns;
-	bool opened, error_state; /* error_state: a pinned group lost its counter */
-	const uint64_t *values;   /* one per member */
-};
-
 struct count_session_options {
 	bool inherit;        /* count children too */
 	bool enable_on_exec; /* start when the place's task (or its child) execs */
@@ -69,11 +63,6 @@ void count_session_restart(struct count_session *session);
  */
 uint64_t count_session_slice_ns(const struct count_session *session);
 void count_session_place_gone(struct count_session *session, unsigned place, const char *why);
-
-unsigned count_session_rows(const struct count_session *session);
-/* Totals of a group since the start (or the last restart); values live as long as the session. */
-struct count_group_sum count_session_group(const struct count_session *session, unsigned row,
-					   unsigned group);
 
 /* The value of an event in a row. */
 void count_session_value(const struct count_session *session, unsigned row, unsigned event,

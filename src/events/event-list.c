@@ -8,23 +8,6 @@
 #include "base/util.h"
 #include "events/parse-internal.h"
 
-const char *event_kind_name(enum event_kind kind)
-{
-	static const char *const names[] = {
-		[EVENT_HARDWARE] = "hardware",
-		[EVENT_CACHE] = "cache",
-		[EVENT_SOFTWARE] = "software",
-		[EVENT_TRACEPOINT] = "tracepoint",
-		[EVENT_BREAKPOINT] = "breakpoint",
-		[EVENT_RAW] = "raw",
-		[EVENT_PMU] = "pmu",
-		[EVENT_VENDOR] = "vendor",
-		[EVENT_TOOL] = "tool",
-	};
-
-	return (unsigned)kind < ARRAY_LEN(names) ? names[kind] : "unknown";
-}
-
 void event_init(const struct parser *p, enum event_kind kind, struct event *ret)
 {
 	*ret = (struct event){

@@ -55,8 +55,6 @@ enum event_kind {
 	EVENT_TOOL, /* duration_time, user_time, system_time: taken by the tool, nothing to open */
 };
 
-const char *event_kind_name(enum event_kind kind); /* "hardware", "cache" ... */
-
 enum event_tool {
 	TOOL_NONE,
 	TOOL_DURATION_TIME,

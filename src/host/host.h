@@ -116,7 +116,6 @@ struct host_number host_kptr_restrict(const struct host *host);          /* 0..2
 struct host_number host_nmi_watchdog(const struct host *host);           /* 0 or 1 */
 struct host_number host_perf_mlock_kb(const struct host *host);          /* per user and CPU */
 struct host_number host_perf_max_sample_rate(const struct host *host);   /* Hz */
-struct host_number host_perf_max_stack(const struct host *host);         /* frames */
 struct host_number host_rdpmc(const struct host *host, const char *pmu); /* 0, 1, 2 */
 struct host_text host_kernel_release(const struct host *host);           /* "6.1.0-18-amd64" */
 struct host_text host_lockdown(

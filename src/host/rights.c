@@ -32,11 +32,6 @@ struct host_number host_perf_max_sample_rate(const struct host *host)
 	return host_number(host, "/proc/sys/kernel/perf_event_max_sample_rate");
 }
 
-struct host_number host_perf_max_stack(const struct host *host)
-{
-	return host_number(host, "/proc/sys/kernel/perf_event_max_stack");
-}
-
 struct host_number host_rdpmc(const struct host *host, const char *pmu)
 {
 	char path[256];

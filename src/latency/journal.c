@@ -229,14 +229,6 @@ int journal_set(struct journal *journal, const char *path, const char *value, st
 		       : write_down(journal, JOURNAL_VALUE, path, old, now, err);
 }
 
-int journal_set_number(struct journal *journal, const char *path, uint64_t value, struct err *err)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%" PRIu64, value);
-	return journal_set(journal, path, text, err);
-}
-
 int journal_set_option(struct journal *journal, const char *path, const char *name, bool on,
 		       struct err *err)
 {

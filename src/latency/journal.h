@@ -40,7 +40,6 @@ void journal_free(struct journal *journal);
 /* Sets a file to value; does nothing when it already is. Of a list with one choice in brackets
  * ("[local] global") the choice is the value. */
 int journal_set(struct journal *journal, const char *path, const char *value, struct err *err);
-int journal_set_number(struct journal *journal, const char *path, uint64_t value, struct err *err);
 /* Turns one switch of a list of switches on or off ("OSNOISE_WORKLOAD", off: "NO_..."). -ENOENT
  * when the list has no such switch. */
 int journal_set_option(struct journal *journal, const char *path, const char *name, bool on,

@@ -196,11 +196,6 @@ fail:
 	return r;
 }
 
-unsigned samplers_count(const struct samplers *samplers)
-{
-	return samplers->count;
-}
-
 const int *samplers_tids(const struct samplers *samplers)
 {
 	return samplers->tids;
@@ -276,11 +271,6 @@ void samplers_tell_skipped(const struct samplers *samplers, const char *period,
 		latency_run_warn(run,
 				 "%llu wake-ups left out: the one before came more than %s late",
 				 (unsigned long long)skipped, period);
-}
-
-uint64_t samplers_cycles(const struct samplers *samplers, unsigned i)
-{
-	return __atomic_load_n(&samplers->threads[i].cycles, __ATOMIC_RELAXED);
 }
 
 bool samplers_free(struct samplers *samplers)

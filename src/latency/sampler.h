@@ -58,7 +58,6 @@ struct samplers;
  * the thread's CPU and the cause. *ret_unlocked: memory could not be locked. */
 int samplers_new(const struct sampler_options *options, struct samplers **ret, bool *ret_unlocked,
 		 struct err *err);
-unsigned samplers_count(const struct samplers *samplers);
 /* In the order of the CPUs; as gettid(). */
 const int *samplers_tids(const struct samplers *samplers);
 /* Lets them measure; cpus in the same order, copied. */
@@ -71,7 +70,6 @@ bool samplers_stop(struct samplers *samplers);
  * is what lies between them, in words. */
 void samplers_tell_skipped(const struct samplers *samplers, const char *period,
 			   struct latency_run *run);
-uint64_t samplers_cycles(const struct samplers *samplers, unsigned i);
 /* false: a thread lives; nothing that it was given may be freed. */
 bool samplers_free(struct samplers *samplers);
 

@@ -91,7 +91,7 @@ int signed_rank_test(const double *a, const double *b, size_t count, struct test
 {
 	CLEANUP_FREE struct difference *differences =
 		calloc(count ? count : 1, sizeof(*differences));
-	struct test_result result = {NAN, NAN, NAN, NAN};
+	struct test_result result = {NAN, NAN, NAN};
 	size_t n = 0, positive = 0;
 	double ties;
 	int r;

@@ -19,10 +19,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "stats/bootstrap.h"
-#include "stats/twosample.h"
+#include "stats/result.h"
 
-/* statistic: the sum of ranks of positive differences; df: NaN; p: NaN without any differing pair
+/* statistic: the sum of ranks of positive differences; p: NaN without any differing pair
  * and probability NaN then; else probability: the share of differing pairs with b > a.
  * 0, -EINVAL without pairs, -ENOMEM. */
 int signed_rank_test(const double *a, const double *b, size_t count, struct test_result *ret);

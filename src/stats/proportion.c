@@ -6,7 +6,7 @@
 
 struct test_result proportion_test(double a_hits, double a_draws, double b_hits, double b_draws)
 {
-	struct test_result r = {NAN, NAN, NAN, NAN};
+	struct test_result r = {NAN, NAN, NAN};
 	double pooled, delta, correction, error;
 
 	if (!(a_draws > 0 && b_draws > 0 && a_hits >= 0 && b_hits >= 0 && a_hits <= a_draws &&

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "stats/twosample.h"
+#include "stats/result.h"
 
 /*
  * The two-proportion z test, two-sided, with the pooled proportion and Yates' continuity correction

@@ -5,12 +5,8 @@
  */
 #include "stats/summary.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include "base/util.h"
 
 double stats_mean(const double *values, size_t count)
 {
@@ -60,30 +56,6 @@ double stats_quantile_sorted(const double *sorted, size_t count, double q)
 	if (i + 1 >= count)
 		return sorted[count - 1];
 	return sorted[i] + (at - (double)i) * (sorted[i + 1] - sorted[i]);
-}
-
-int summary_of(const double *values, size_t count, struct summary *ret)
-{
-	CLEANUP_FREE double *copy = malloc((count ? count : 1) * sizeof(*copy));
-	struct summary s = {count, NAN, NAN, NAN, NAN, NAN, NAN};
-
-	if (!copy)
-		return -ENOMEM;
-	if (count > 0) {
-		memcpy(copy, values, count * sizeof(*copy));
-		stats_sort(copy, count);
-		s.mean = stats_mean(values, count);
-		s.stddev = sqrt(stats_variance(values, count));
-		s.min = copy[0];
-		s.max = copy[count - 1];
-		s.median = stats_quantile_sorted(copy, count, 0.5);
-		for (size_t i = 0; i < count; i++)
-			copy[i] = fabs(values[i] - s.median);
-		stats_sort(copy, count);
-		s.mad = stats_quantile_sorted(copy, count, 0.5);
-	}
-	*ret = s;
-	return 0;
 }
 
 double stats_normal_cdf(double z)

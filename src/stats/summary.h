@@ -1,21 +1,11 @@
 /*
- * Descriptive statistics of a sample. Functions that need an order sort a copy of their own or
- * demand a sorted array, as their names say. An empty sample, or one too small for the figure,
+ * Descriptive statistics of a sample. Functions that need an order demand a sorted
+ * array, as their names say. An empty sample, or one too small for the figure,
  * gives NaN: unknown is never 0.
  */
 #pragma once
 
 #include <stddef.h>
-
-struct summary {
-	size_t count;
-	double mean, stddev; /* stddev: of the sample, divisor count - 1; NaN below two values */
-	double min, max;
-	double median, mad; /* mad: median of |x - median|, not scaled to sigma */
-};
-
-/* 0 or -ENOMEM. values is not changed. */
-int summary_of(const double *values, size_t count, struct summary *ret);
 
 double stats_mean(const double *values, size_t count);
 /* Two passes, so that a large common offset does not eat the digits. NaN below two values. */

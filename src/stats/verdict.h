@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "stats/bootstrap.h"
+#include "stats/result.h"
 
 #define VERDICT_CLOCKS_MAX 2
 #define VERDICT_QUIET      0.2 /* the quantile of the quiet look */

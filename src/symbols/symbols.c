@@ -454,11 +454,6 @@ bool module_lookup(const struct module *module, uint64_t address, struct symbol 
 	return symtab_lookup(&module->tab, address, ret);
 }
 
-const char *module_file(const struct module *module)
-{
-	return module->file;
-}
-
 const char *module_status(const struct module *module)
 {
 	return module->tab.count ? NULL : module->status ? module->status : "out of memory";
@@ -482,12 +477,4 @@ size_t module_bad_lines(const struct module *module)
 uint64_t module_text_offset(const struct module *module)
 {
 	return module->text_offset;
-}
-
-uint64_t module_file_to_vaddr(const struct module *module, uint64_t offset)
-{
-	uint64_t vaddr = offset;
-
-	(void)elf_offset_to_vaddr(&module->segments, offset, &vaddr);
-	return vaddr;
 }

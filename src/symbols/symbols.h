@@ -101,8 +101,6 @@ int module_inlines(struct module *module, uint64_t address, struct inline_frame 
 /* Closes the debug information and frees what was decoded; a later call opens it again. */
 void module_release_inlines(struct module *module);
 
-/* The file that is really read, NULL when none. */
-const char *module_file(const struct module *module);
 /* NULL when there are symbols, else one line: what is missing and what mends it. */
 const char *module_status(const struct module *module);
 /* Only what an ELF file exports has names: it has no symbol table, and no debug file was found. */
@@ -111,10 +109,6 @@ bool module_stripped(const struct module *module);
 size_t module_symbol_count(const struct module *module);
 /* Lines of a perf map or kallsyms that could not be understood. */
 size_t module_bad_lines(const struct module *module);
-
-/* Virtual address of an ELF module's file offset (program headers); the offset itself when unknown.
- */
-uint64_t module_file_to_vaddr(const struct module *module, uint64_t offset);
 
 /* No vdso is larger. */
 #define VDSO_MAX (64u << 10)

@@ -101,7 +101,7 @@ static void in_child(void (*fn)(struct journal *journal), const struct fake_root
 
 static void change_all(struct journal *journal)
 {
-	if (journal_set_number(journal, PERIOD, 500000, NULL) < 0 ||
+	if (journal_set(journal, PERIOD, "500000", NULL) < 0 ||
 	    journal_set_option(journal, SWITCHES, "OSNOISE_WORKLOAD", false, NULL) < 0 ||
 	    journal_make_instance(journal, INSTANCES "culprit-0c0ffee0-1", NULL) < 0)
 		_exit(4);
@@ -115,7 +115,7 @@ TEST(what_was_set_is_put_back)
 
 	machine(&root);
 	ASSERT(journal_new(root.path, &journal) == 0);
-	EXPECT_INT(journal_set_number(journal, PERIOD, 500000, &err), 0);
+	EXPECT_INT(journal_set(journal, PERIOD, "500000", &err), 0);
 	EXPECT_STR(value(&root, PERIOD), "500000");
 	EXPECT_INT(journal_set(journal, PERIOD, "250000", &err), 0);
 	EXPECT_INT(journal_set(journal, CLOCK, "mono", &err), 0);

@@ -6,39 +6,29 @@
 
 #include "base/util.h"
 #include "harness/tap.h"
-#include "stats/bootstrap.h"
 #include "stats/histogram.h"
 #include "stats/paired.h"
 #include "stats/ratio.h"
 #include "stats/rng.h"
 #include "stats/summary.h"
-#include "stats/twosample.h"
 
-TEST(summary_of_known_sample)
+TEST(figures_of_a_known_sample)
 {
-	static const double values[] = {2, 4, 4, 4, 5, 5, 7, 9};
-	struct summary s;
+	static const double values[] = {2, 4, 4, 4, 5, 5, 7, 9}; /* numpy: var(ddof=1), quantile */
 
-	ASSERT(summary_of(values, ARRAY_LEN(values), &s) == 0);
-	EXPECT_INT(s.count, 8);
-	EXPECT_NEAR(s.mean, 5, 0);
-	EXPECT_NEAR(s.stddev, 2.138089935299395, 1e-12);
-	EXPECT_NEAR(s.median, 4.5, 0);
-	EXPECT_NEAR(s.mad, 0.5, 0);
-	EXPECT_NEAR(s.min, 2, 0);
-	EXPECT_NEAR(s.max, 9, 0);
-	EXPECT_NEAR(stats_quantile_sorted(values, 8, 0.9), 7.6, 1e-12); /* numpy.quantile(v, .9) */
+	EXPECT_NEAR(stats_mean(values, 8), 5, 0);
+	EXPECT_NEAR(stats_variance(values, 8), 32.0 / 7, 1e-12);
+	EXPECT_NEAR(stats_stderr(values, 8), 0.7559289460184544, 1e-12);
+	EXPECT_NEAR(stats_quantile_sorted(values, 8, 0.5), 4.5, 0);
+	EXPECT_NEAR(stats_quantile_sorted(values, 8, 0.9), 7.6, 1e-12);
 }
 
 TEST(unknown_is_not_zero)
 {
 	double one = 3;
-	struct summary s;
 
-	ASSERT(summary_of(NULL, 0, &s) == 0);
-	EXPECT(isnan(s.mean) && isnan(s.median));
-	ASSERT(summary_of(&one, 1, &s) == 0);
-	EXPECT(isnan(s.stddev) && s.mean == 3);
+	EXPECT(isnan(stats_mean(NULL, 0)) && isnan(stats_quantile_sorted(NULL, 0, 0.5)));
+	EXPECT(isnan(stats_variance(&one, 1)) && stats_mean(&one, 1) == 3);
 	EXPECT(isnan(ratio_of_slices(&one, &(double){0}, 1).value));
 }
 
@@ -61,61 +51,6 @@ TEST(student_t_quantiles)
 	EXPECT(isnan(stats_t_quantile(0.95, 0)));
 }
 
-static const double sample_a[] = {1.1, 2.3, 3.1, 4.8, 5.0, 6.2};
-static const double sample_b[] = {2.0, 3.9, 5.5, 6.6, 7.1, 8.4, 9.9};
-
-TEST(welch_known_sample)
-{
-	static const double same[] = {3, 3, 3}, other[] = {4, 4};
-	struct test_result r = welch_test(sample_a, 6, sample_b, 7);
-
-	EXPECT_NEAR(r.statistic, -1.9195349365875805, 1e-12);
-	EXPECT_NEAR(r.df, 10.710670064997519, 1e-9);
-	EXPECT_NEAR(r.p, 0.0819343250, 1e-8);
-	EXPECT_NEAR(welch_test(same, 3, same, 3).p, 1, 0);
-	EXPECT_NEAR(welch_test(same, 3, other, 2).p, 0, 0);
-	EXPECT(isnan(welch_test(same, 1, other, 2).p));
-}
-
-TEST(mann_whitney_exact_and_tied)
-{
-	static const double a[] = {1, 2, 2, 3, 4, 4, 4}, b[] = {2, 3, 4, 5, 5, 6, 7, 7},
-			    same[] = {1, 1, 1};
-	struct test_result r;
-
-	ASSERT(mann_whitney_test(sample_a, 6, sample_b, 7, &r) == 0);
-	EXPECT_NEAR(r.statistic, 9, 0);
-	EXPECT_NEAR(r.p, 0.10139860139860139, 1e-12);
-	EXPECT_NEAR(r.probability, 1 - 9.0 / 42, 1e-12);
-	ASSERT(mann_whitney_test(a, 7, b, 8, &r) == 0);
-	EXPECT_NEAR(r.statistic, 10, 0);
-	EXPECT_NEAR(r.p, 0.03971608699701139, 1e-12);
-	ASSERT(mann_whitney_test(same, 3, same, 3, &r) == 0);
-	EXPECT_NEAR(r.p, 1, 0);
-	EXPECT_INT(mann_whitney_test(a, 0, b, 8, &r), -EINVAL);
-}
-
-/* Under the null hypothesis p must be uniform: about 5 % of the runs below 0.05. */
-TEST(tests_keep_their_level)
-{
-	struct rng rng = rng_seed(7);
-	unsigned welch = 0, ranks = 0;
-
-	for (int run = 0; run < 2000; run++) {
-		double a[30], b[25];
-		struct test_result r;
-
-		for (int i = 0; i < 30; i++)
-			a[i] = rng_unit(&rng) + rng_unit(&rng);
-		for (int i = 0; i < 25; i++)
-			b[i] = rng_unit(&rng) + rng_unit(&rng);
-		welch += welch_test(a, 30, b, 25).p < 0.05;
-		ranks += mann_whitney_test(a, 30, b, 25, &r) == 0 && r.p < 0.05;
-	}
-	EXPECT_NEAR(welch, 100, 40);
-	EXPECT_NEAR(ranks, 100, 40);
-}
-
 TEST(rng_is_the_published_one)
 {
 	struct rng rng = rng_seed(1234567);
@@ -125,32 +60,6 @@ TEST(rng_is_the_published_one)
 	EXPECT(rng_next(&rng) == UINT64_C(6457827717110365317));
 	EXPECT(rng_next(&rng) == UINT64_C(3203168211198807973));
 	EXPECT(rng_next(&rng) == UINT64_C(9817491932198370423));
-}
-
-TEST(bootstrap_is_repeatable_and_covers)
-{
-	struct rng rng = rng_seed(99);
-	struct interval first, again, change, difference;
-	double values[40], faster[40];
-	unsigned covered = 0;
-
-	for (int run = 0; run < 200; run++) {
-		for (int i = 0; i < 40; i++)
-			values[i] = 10 + rng_unit(&rng);
-		ASSERT(bootstrap_interval(values, 40, bootstrap_mean, 0.95, 400, 1, &first) == 0);
-		covered += first.low <= 10.5 && 10.5 <= first.high;
-	}
-	EXPECT_NEAR(covered, 188, 10);
-	ASSERT(bootstrap_interval(values, 40, bootstrap_mean, 0.95, 400, 1, &again) == 0);
-	EXPECT(first.low == again.low && first.high == again.high);
-	for (int i = 0; i < 40; i++)
-		faster[i] = values[i] * 0.8;
-	ASSERT(bootstrap_change(values, 40, faster, 40, bootstrap_median, 0.95, 1000, 5, &change,
-				&difference) == 0);
-	EXPECT(change.low <= -0.2 && -0.2 <= change.high);
-	EXPECT(change.high < -0.15 && change.low > -0.25);
-	EXPECT(difference.high < 0);
-	EXPECT_INT(bootstrap_interval(values, 0, bootstrap_mean, 0.95, 10, 1, &first), -EINVAL);
 }
 
 TEST(ratio_known_sample)
