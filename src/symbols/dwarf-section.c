@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/util.h"
+#include "symbols/dwarf-constants.h"
 #include "symbols/dwarf-internal.h"
 
 #define BLOCK_BYTES ((size_t)4096)
@@ -33,15 +34,52 @@ const struct elf_section *dwarf_elf_section(const struct elf_file *elf, const ch
 	return section && section->type != SHT_NOBITS ? section : NULL;
 }
 
-bool dwarf_is_in(const struct elf_file *elf)
-{
-	return dwarf_elf_section(elf, "info") != NULL;
-}
-
 static bool is_packed(const struct elf_file *elf, const struct elf_section *section)
 {
 	return (section->flags & SHF_COMPRESSED) ||
 	       str_prefix(elf_section_name(elf, section), ".zdebug", NULL);
+}
+
+/* Does a section begin with a unit of one type, which holds no code? Of packed ones it is not
+ * known. */
+static bool has_type_unit(const struct elf_file *elf, const struct elf_section *section)
+{
+	struct elf_bytes bytes = {0};
+	struct reader r;
+	bool found;
+
+	if (is_packed(elf, section) ||
+	    elf_read(elf, section->offset, MIN(section->size, 16u), &bytes) < 0)
+		return false;
+	r = elf_reader(elf, &bytes);
+	if (reader_u32(&r) == UINT32_MAX)
+		reader_skip(&r, 8);
+	found = reader_u16(&r) >= 5 && reader_u8(&r) == DW_UT_split_type && !r.failed;
+	elf_bytes_fini(&bytes);
+	return found;
+}
+
+/* A .dwo of -fdebug-types-section has many sections of that name: one for each type, and the one
+ * that counts. */
+static const struct elf_section *split_info(const struct elf_file *elf)
+{
+	const struct elf_section *best = dwarf_elf_section(elf, "info.dwo"), *it = best;
+	const char *name = best ? elf_section_name(elf, best) : "";
+
+	for (bool best_is_type = best && has_type_unit(elf, best);
+	     it && ++it < elf->sections + elf->nsections;) {
+		if (it->type == SHT_NOBITS || strcmp(elf_section_name(elf, it), name) != 0 ||
+		    (!best_is_type && it->size <= best->size) || has_type_unit(elf, it))
+			continue;
+		best = it;
+		best_is_type = false;
+	}
+	return best;
+}
+
+bool dwarf_is_in(const struct elf_file *elf)
+{
+	return dwarf_elf_section(elf, "info") != NULL;
 }
 
 /* A section that cannot be had is an empty one. */
@@ -98,7 +136,8 @@ int dwarf_file_init(struct dwarf_file *file, struct dwarf *dwarf, struct elf_fil
 		const struct elf_section *section;
 
 		snprintf(name, sizeof(name), "%s%s", section_names[i], in_split ? ".dwo" : "");
-		section = dwarf_elf_section(&file->elf, name);
+		section = in_split && i == DWARF_INFO ? split_info(&file->elf)
+						      : dwarf_elf_section(&file->elf, name);
 		if (section)
 			r = section_open(&file->elf, section, &file->sections[i]);
 	}

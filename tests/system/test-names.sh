@@ -29,13 +29,8 @@ agrees() {
 # text_of FILE: address and size of its .text
 text_of() { readelf -SW "$1" | sed -n 's/.* \.text *PROGBITS *\([0-9a-f]*\) [0-9a-f]* \([0-9a-f]*\) .*/\1 \2/p'; }
 
-# random_code FILE COUNT: addresses of its .text
-random_code() {
-	text_of "$1" | python3 -c 'import random, sys
-random.seed(11)
-start, size = (int(word, 16) for word in sys.stdin.readline().split())
-print("\n".join("%x" % (start + random.randrange(size)) for _ in range(int(sys.argv[1]))))' "$2"
-}
+# random_code FILE COUNT
+random_code() { python3 "$TESTS_DIR/tools/random_code.py" "$@"; }
 
 libc=$(ldd "$(command -v objcopy)" | awk '$1 ~ /^libc\.so/ { print $3 }')
 id=$(readelf -nW "$libc" 2>/dev/null | sed -n 's/.*Build ID: //p')
