@@ -7,8 +7,13 @@
 #include "base/util.h"
 #include "sample/session-internal.h"
 
-/* Small recordings in pieces for all CPUs; of large ones the pieces' ends should not matter. */
+/* Small recordings in pieces for all CPUs; of large ones the pieces' ends should not matter. The
+ * recordings of fuzzers are smaller than any. */
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+#define CHUNK_BYTES_MIN UINT64_C(1024)
+#else
 #define CHUNK_BYTES_MIN (UINT64_C(1) << 20)
+#endif
 #define CHUNK_BYTES_MAX (UINT64_C(4) << 20)
 /* simpleperf copies /proc/kallsyms whole. */
 #define KERNEL_SYMBOLS_MAX (64u << 20)
