@@ -219,7 +219,9 @@ static const struct option_spec record_specs[] = {
 	 .complete = "fp dwarf dwarf,raw lbr no",
 	 .help = "fp: frame pointers. dwarf[,BYTES]: copy registers and up to BYTES of each stack "
 		 "(default: 65528, or what the rings allow) and unwind them at once, so that the "
-		 "file has the stacks only. dwarf,raw[,BYTES]: keep the copies in the file "
+		 "file has the stacks only; code of just-in-time compilers is unwound as their "
+		 "jitdump says, or by frame pointers. dwarf,raw[,BYTES]: keep the copies in the "
+		 "file "
 		 "(default 8192), as perf does. lbr: the CPU's branch records. no: none."},
 	OPT_HEADING("When"),
 	OPT_DURATION('d', "duration", "TIME", struct record_options, duration_ns, 0,
@@ -368,7 +370,8 @@ const struct command command_record = {
 		"Ctrl-C, SIGTERM or "
 		"--duration. The file is perf.data as perf reads it. It also keeps the kernel "
 		"symbols that its samples "
-		"need, so that another user or machine can read it.\n\n"
+		"need, and the functions and lines of BPF programs, so that another user or "
+		"machine can read it.\n\n"
 		"Without a PMU (most virtual machines) the default event is cpu-clock: a timer, "
 		"whose samples fall where "
 		"interrupts are on again. With a PMU it is cycles with the highest precision "

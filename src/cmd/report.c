@@ -82,8 +82,8 @@ static const struct option_spec report_options[] = {
 	OPT_HEADING("Rows"),
 	OPT_TEXT('s', "sort", "KEYS", ARGS, sort,
 		 "What makes a row, separated by commas: comm, pid, tid, cpu, cgroup, pidns, "
-		 "cgroupns (namespaces of processes and of cgroups, as /proc/PID/ns shows them), "
-		 "dso, symbol, file. Default: comm,dso,symbol."),
+		 "cgroupns (namespaces as /proc/PID/ns shows them, where perf record had "
+		 "--namespaces), dso, symbol, file. Default: comm,dso,symbol."),
 	OPT_FLAG(0, "children", ARGS, children,
 		 "Order by total time, callees included. This is the default."),
 	OPT_FLAG(0, "no-children", ARGS, no_children,

@@ -297,7 +297,7 @@ void live_explain(const struct live *live, struct str *out)
 	if (!worst && live->lost_nowhere > 0)
 		str_puts(out, "addresses that no mapping holds");
 	else if (worst && worst->kind == MODULE_PERF_MAP)
-		str_puts(out, "generated code without frame pointers");
+		str_puts(out, "generated code without frame pointers, of which no jitdump tells");
 	else if (worst && worst->why)
 		str_puts(out, worst->why);
 	else if (worst)

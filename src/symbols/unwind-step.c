@@ -139,6 +139,23 @@ static enum unwind_result find_value(const struct unwind_place *place, unsigned 
 	return unwind_read(memory, at, ret) ? UNWIND_NEXT : unreadable(memory, at);
 }
 
+/*
+ * The caller's value of a register that calls keep. Some compilers (V8) do not tell that it was
+ * taken off the stack again before the return: a place below the stack pointer is given up, and the
+ * register itself has the value.
+ */
+static bool find_kept(const struct unwind_place *place, unsigned reg, uint64_t cfa,
+		      const struct unwind_memory *memory, const struct unwind_regs *regs, bool leaf,
+		      uint64_t *ret)
+{
+	if (leaf && place->kind == UNWIND_AT_CFA && known(regs, reg) &&
+	    cfa + (uint64_t)(int64_t)place->offset + 8 <= memory->start) {
+		*ret = regs->r[reg];
+		return true;
+	}
+	return find_value(place, reg, cfa, memory, regs, ret) == UNWIND_NEXT;
+}
+
 enum unwind_result unwind_step(const struct unwind_rule *rule, enum unwind_arch arch,
 			       const struct unwind_memory *memory, struct unwind_regs *regs,
 			       bool leaf)
@@ -165,9 +182,9 @@ enum unwind_result unwind_step(const struct unwind_rule *rule, enum unwind_arch 
 	r = find_value(&rule->ra, UNWIND_ARM_LR, cfa, memory, regs, &ra);
 	if (r != UNWIND_NEXT)
 		return r;
-	if (find_value(&rule->fp, fp, cfa, memory, regs, &new_fp) == UNWIND_NEXT)
+	if (find_kept(&rule->fp, fp, cfa, memory, regs, leaf, &new_fp))
 		now |= 1u << fp;
-	if (find_value(&rule->bx, bx, cfa, memory, regs, &new_bx) == UNWIND_NEXT)
+	if (find_kept(&rule->bx, bx, cfa, memory, regs, leaf, &new_bx))
 		now |= 1u << bx;
 	regs->ip = code_address(arch, ra);
 	regs->r[sp] = cfa;

@@ -426,6 +426,30 @@ TEST(a_step_restores_what_the_rule_says)
 	EXPECT_INT(unwind_step(&rule, UNWIND_X86_64, &memory, &regs, false), UNWIND_END);
 }
 
+/* Before its return a function has given up the room in which the frame pointer was saved. */
+TEST(what_lies_below_the_stack_was_restored)
+{
+	static const uint64_t words[] = {0x401234, 1, 2, 3};
+	struct unwind_memory memory = stack_of(words, 4, 0x1000);
+	struct unwind_rule rule = {.cfa = UNWIND_CFA_REG,
+				   .cfa_reg = UNWIND_X86_SP,
+				   .cfa_offset = 8,
+				   .ra = {.kind = UNWIND_AT_CFA, .offset = -8},
+				   .fp = {.kind = UNWIND_AT_CFA, .offset = -16}};
+	struct unwind_regs regs = {.known = 1u << UNWIND_X86_SP | 1u << UNWIND_X86_BP}, caller;
+
+	regs.r[UNWIND_X86_SP] = 0x1000;
+	regs.r[UNWIND_X86_BP] = 0x1010;
+	caller = regs;
+	EXPECT_INT(unwind_step(&rule, UNWIND_X86_64, &memory, &regs, true), UNWIND_NEXT);
+	EXPECT_INT(regs.ip, 0x401234);
+	EXPECT(regs.known >> UNWIND_X86_BP & 1);
+	EXPECT_INT(regs.r[UNWIND_X86_BP], 0x1010);
+	/* One that has called still has its frame: the rule is damaged. */
+	EXPECT_INT(unwind_step(&rule, UNWIND_X86_64, &memory, &caller, false), UNWIND_NEXT);
+	EXPECT(!(caller.known >> UNWIND_X86_BP & 1));
+}
+
 TEST(a_step_never_goes_down_or_stays)
 {
 	static const uint64_t words[] = {0x401000, 0x401000, 0x401000, 0x401000};
