@@ -110,7 +110,7 @@ static void parse_event(struct event *event, char *text)
 	}
 }
 
-void events_parse(struct event_list *list, const char *text)
+void culprit_events_parse(struct event_list *list, const char *text)
 {
 	char *copy = strdup(text && *text ? text : DEFAULT_EVENTS), *save = NULL;
 
@@ -155,12 +155,12 @@ static uint64_t counter_register(unsigned index)
 		COUNTER(1)
 		COUNTER(2)
 		COUNTER(3)
-		COUNTER(4) COUNTER(5) COUNTER(6) COUNTER(7) COUNTER(8) COUNTER(9) COUNTER(10)
-			COUNTER(11) COUNTER(12) COUNTER(13) COUNTER(14) COUNTER(15) COUNTER(16)
-				COUNTER(17) COUNTER(18) COUNTER(19) COUNTER(20) COUNTER(21)
-					COUNTER(22) COUNTER(23) COUNTER(24) COUNTER(25) COUNTER(26)
-						COUNTER(27) COUNTER(28) COUNTER(29)
-							COUNTER(30) case 31
+		COUNTER(4)
+		COUNTER(5) COUNTER(6) COUNTER(7) COUNTER(8) COUNTER(9) COUNTER(10) COUNTER(11)
+			COUNTER(12) COUNTER(13) COUNTER(14) COUNTER(15) COUNTER(16) COUNTER(17)
+				COUNTER(18) COUNTER(19) COUNTER(20) COUNTER(21) COUNTER(22)
+					COUNTER(23) COUNTER(24) COUNTER(25) COUNTER(26) COUNTER(27)
+						COUNTER(28) COUNTER(29) COUNTER(30) case 31
 		    : __asm__ volatile("isb\n\tmrs %0, pmccntr_el0"
 				       : "=r"(value));
 		break;
@@ -265,16 +265,16 @@ static int try_group(const struct event_list *list)
 {
 	struct counters c;
 	uint64_t values[EVENTS_MAX];
-	int r = counters_open(&c, list);
+	int r = culprit_counters_open(&c, list);
 
 	if (r < 0)
 		return r;
-	r = c.count == 0 || counters_read(&c, values) ? 0 : -EBUSY;
-	counters_close(&c);
+	r = c.count == 0 || culprit_counters_read(&c, values) ? 0 : -EBUSY;
+	culprit_counters_close(&c);
 	return r;
 }
 
-void events_probe(struct event_list *list)
+void culprit_events_probe(struct event_list *list)
 {
 	for (unsigned i = 0; i < list->count; i++)
 		if (list->events[i].state == EVENT_COUNTED)
@@ -291,7 +291,7 @@ void events_probe(struct event_list *list)
 	}
 }
 
-int counters_open(struct counters *c, const struct event_list *list)
+int culprit_counters_open(struct counters *c, const struct event_list *list)
 {
 	long page = sysconf(_SC_PAGESIZE);
 	int r = 0;
@@ -313,7 +313,7 @@ int counters_open(struct counters *c, const struct event_list *list)
 			c->direct = false;
 	}
 	if (r < 0) {
-		counters_close(c);
+		culprit_counters_close(c);
 		return r;
 	}
 	c->tick_mult = 0;
@@ -334,7 +334,7 @@ int counters_open(struct counters *c, const struct event_list *list)
 	return 0;
 }
 
-void counters_close(struct counters *c)
+void culprit_counters_close(struct counters *c)
 {
 	long page = sysconf(_SC_PAGESIZE);
 
@@ -391,7 +391,7 @@ static inline bool read_direct(const volatile struct perf_event_mmap_page *pc, u
 	return true;
 }
 
-uint64_t counters_ticks(const struct counters *c)
+uint64_t culprit_counters_ticks(const struct counters *c)
 {
 	(void)c;
 	return timestamp();
@@ -404,7 +404,7 @@ static inline bool read_direct(const volatile struct perf_event_mmap_page *pc, u
 	return false;
 }
 
-uint64_t counters_ticks(const struct counters *c)
+uint64_t culprit_counters_ticks(const struct counters *c)
 {
 	(void)c;
 	return 0;
@@ -425,7 +425,7 @@ static __attribute__((noinline)) bool read_group(const struct counters *c, uint6
 	return true;
 }
 
-bool counters_read(const struct counters *c, uint64_t *values)
+bool culprit_counters_read(const struct counters *c, uint64_t *values)
 {
 	unsigned i = 0;
 

@@ -6,6 +6,8 @@
  * documents there: repeat while the sequence lock changes, sign-extend the hardware counter by
  * pmc_width, add offset, and fall back to one read() of the group when index is 0 (not on a counter
  * now) or rdpmc is not allowed.
+ *
+ * What is not static is named culprit_*: the static library becomes a part of other programs.
  */
 #pragma once
 
@@ -38,9 +40,9 @@ struct event_list {
 };
 
 /* Parses CULPRIT_EVENTS; NULL: the default. Unknown names become EVENT_NOT_SUPPORTED. */
-void events_parse(struct event_list *list, const char *text);
+void culprit_events_parse(struct event_list *list, const char *text);
 /* Tries the events on this thread and marks those that cannot be had. */
-void events_probe(struct event_list *list);
+void culprit_events_probe(struct event_list *list);
 
 struct counters {
 	int fds[EVENTS_MAX]; /* of the counted events, in order; the first leads */
@@ -54,9 +56,9 @@ struct counters {
 };
 
 /* 0 or a negative errno; then nothing is open. */
-int counters_open(struct counters *c, const struct event_list *list);
-void counters_close(struct counters *c);
+int culprit_counters_open(struct counters *c, const struct event_list *list);
+void culprit_counters_close(struct counters *c);
 /* The clock register, where tick_mult is not 0. */
-uint64_t counters_ticks(const struct counters *c);
+uint64_t culprit_counters_ticks(const struct counters *c);
 /* values[i] of the i-th counted event. False when a value could not be had (they are 0 then). */
-bool counters_read(const struct counters *c, uint64_t *values);
+bool culprit_counters_read(const struct counters *c, uint64_t *values);

@@ -71,10 +71,10 @@ static inline struct region *region_at(const struct thread *t, unsigned i)
 
 /* regions-table.c: the region of a name; without add NULL when there is none. Also NULL when it
  * cannot be added. */
-struct region *region_find_slow(struct thread *t, const char *name, bool add);
+struct region *culprit_region_find_slow(struct thread *t, const char *name, bool add);
 
 /* regions-write.c: the value [0] of a region in nanoseconds. */
-uint64_t region_wall_ns(const struct thread *t, uint64_t value);
+uint64_t culprit_region_wall_ns(const struct thread *t, uint64_t value);
 /* Takes the lock and writes the whole file. self: the calling thread's state or NULL. 0 or a
  * negative errno. */
-int regions_write_file(struct process *process, const struct thread *self);
+int culprit_regions_write_file(struct process *process, const struct thread *self);

@@ -54,7 +54,7 @@ static struct region *region_add(struct thread *t, const char *name, uint32_t ha
 	return region;
 }
 
-struct region *region_find_slow(struct thread *t, const char *name, bool add)
+struct region *culprit_region_find_slow(struct thread *t, const char *name, bool add)
 {
 	uint32_t hash = hash_name(name), slot;
 

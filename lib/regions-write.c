@@ -5,7 +5,7 @@
 
 #include "regions-internal.h"
 
-uint64_t region_wall_ns(const struct thread *t, uint64_t value)
+uint64_t culprit_region_wall_ns(const struct thread *t, uint64_t value)
 {
 	if (t->tick_mult == 0)
 		return value;
@@ -68,9 +68,11 @@ static void write_thread(FILE *file, const struct thread *t)
 		for (unsigned v = 0; v < t->value_count; v++)
 			fprintf(file, "\t%llu\t%llu",
 				(unsigned long long)(v ? region->total[v]
-						       : region_wall_ns(t, region->total[0])),
+						       : culprit_region_wall_ns(t,
+										region->total[0])),
 				(unsigned long long)(v ? region->self[v]
-						       : region_wall_ns(t, region->self[0])));
+						       : culprit_region_wall_ns(t,
+										region->self[0])));
 		fputc('\n', file);
 	}
 }
@@ -96,7 +98,7 @@ static void result_path(const struct process *process, char *out, size_t size)
 		snprintf(out + len, size - len, ".%d", (int)getpid());
 }
 
-int regions_write_file(struct process *process, const struct thread *self)
+int culprit_regions_write_file(struct process *process, const struct thread *self)
 {
 	char path[4096];
 	FILE *file;

@@ -57,7 +57,7 @@ static inline struct region *region_find(struct thread *t, const char *name, boo
 	if (__builtin_expect(
 		    t->cache[slot].name == name && same_name(t->cache[slot].region->name, name), 1))
 		return t->cache[slot].region;
-	region = region_find_slow(t, name, add);
+	region = culprit_region_find_slow(t, name, add);
 	if (region) {
 		t->cache[slot].name = name;
 		t->cache[slot].region = region;
@@ -107,7 +107,7 @@ static void fold_ended(struct thread *t)
 		return;
 	}
 	for (unsigned i = 0; i < t->count; i++) {
-		struct region *into = region_find_slow(rest, region_at(t, i)->name, true);
+		struct region *into = culprit_region_find_slow(rest, region_at(t, i)->name, true);
 
 		if (into)
 			region_merge(into, region_at(t, i));
@@ -142,7 +142,7 @@ static void thread_ended(void *arg)
 	struct thread *t = arg;
 
 	self = NULL;
-	counters_close(&t->counters);
+	culprit_counters_close(&t->counters);
 	abandon_frames(t);
 	pthread_mutex_lock(&process.lock);
 	t->ended = true;
@@ -179,7 +179,7 @@ static void after_fork_child(void)
 	if (!self)
 		return;
 	self->next = self->previous = NULL;
-	counters_close(&self->counters);
+	culprit_counters_close(&self->counters);
 	self->open = false;
 	self->tid = (int)syscall(SYS_gettid);
 	self->lost = self->stray_ends = 0;
@@ -203,15 +203,15 @@ static void process_start(void)
 	}
 	process.path = strdup(path);
 	process.pid = getpid();
-	events_parse(&process.events, secure_getenv("CULPRIT_EVENTS"));
-	events_probe(&process.events);
+	culprit_events_parse(&process.events, secure_getenv("CULPRIT_EVENTS"));
+	culprit_events_probe(&process.events);
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 	process.active = process.path != NULL;
 }
 
 static int thread_open(struct thread *t)
 {
-	int r = counters_open(&t->counters, &process.events);
+	int r = culprit_counters_open(&t->counters, &process.events);
 
 	if (r < 0)
 		return r;
@@ -233,7 +233,7 @@ static struct thread *thread_start(void)
 	t = calloc(1, sizeof(*t));
 	if (!t || thread_open(t) < 0 || pthread_setspecific(process.key, t) != 0) {
 		if (t)
-			counters_close(&t->counters);
+			culprit_counters_close(&t->counters);
 		free(t);
 		__atomic_fetch_add(&process.lost_threads, 1, __ATOMIC_RELAXED);
 		return NULL;
@@ -261,8 +261,8 @@ static inline struct thread *current(void)
 
 static inline bool read_values(struct thread *t, uint64_t *values)
 {
-	values[0] = t->counters.tick_mult ? counters_ticks(&t->counters) : now_ns();
-	return t->counters.count == 0 || counters_read(&t->counters, values + 1);
+	values[0] = t->counters.tick_mult ? culprit_counters_ticks(&t->counters) : now_ns();
+	return t->counters.count == 0 || culprit_counters_read(&t->counters, values + 1);
 }
 
 static inline void push(struct thread *t, struct region *region)
@@ -408,7 +408,7 @@ static void measure_cost(struct thread *t)
 		}
 		if (!read_values(t, after) || !counted)
 			break;
-		after[0] = region_wall_ns(t, after[0] - before[0]);
+		after[0] = culprit_region_wall_ns(t, after[0] - before[0]);
 		best_ns = after[0] < best_ns ? after[0] : best_ns;
 		if (cycles && after[cycles] - before[cycles] < best_cycles)
 			best_cycles = after[cycles] - before[cycles];
@@ -424,7 +424,7 @@ static void measure_cost(struct thread *t)
 
 int culprit_write(void)
 {
-	return process.active == 1 ? regions_write_file(&process, self) : 0;
+	return process.active == 1 ? culprit_regions_write_file(&process, self) : 0;
 }
 
 __attribute__((destructor)) static void at_exit(void)

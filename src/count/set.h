@@ -47,7 +47,7 @@ struct count_event {
 	int user_group; /* events of one {} have the same number; -1: alone */
 	bool weak;      /* ":W": the group may be split */
 	bool partial;   /* the PMU exists on some of the CPUs only (hybrid): running < enabled then
-			 * means that   the thread ran elsewhere, not that counters were short */
+			 * means that the thread ran elsewhere, not that counters were short */
 	int tool;       /* COUNT_TOOL: which one, the owner's number */
 	bool internal;  /* an anchor, added by the plan */
 	bool user_only; /* the kernel forbids counting itself here: exclude_kernel was added */

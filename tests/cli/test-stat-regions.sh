@@ -12,6 +12,12 @@ expect() { if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "have '$3', want '
 field() { awk -F'\t' -v name="$2" -v n="$3" '$1 == "region" && $2 == name { sum += $(n + 1) } END { print sum + 0 }' "$1"; }
 
 # The library alone.
+LIBRARY=$(dirname "$CULPRIT")/lib/libculprit.a
+if have nm && [ -r "$LIBRARY" ]; then
+	expect "a program linked with it may have any name that does not begin with culprit" "" "$(nm --defined-only -g "$LIBRARY" 2>/dev/null | awk 'NF == 3 && $3 !~ /^(__odr_asan_gen_)?culprit_/ { print $3 }')"
+else
+	skip "a program linked with it may have any name" "no nm, or no static library beside the program"
+fi
 check_status "without CULPRIT_REGIONS the program runs as ever" 3 "$REGIONS" nested
 check_status "an exit status is untouched" 3 env CULPRIT_REGIONS=nested.txt "$REGIONS" nested
 check_match "the file says what it is" '^culprit-regions	1$' cat nested.txt
