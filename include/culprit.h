@@ -6,10 +6,10 @@
  *	culprit_end("parse");
  *
  * Run the program under "culprit regions -- PROGRAM" and each region is shown with how often it
- *ran, its time and its counts. Without that (the environment variable CULPRIT_REGIONS unset) every
- *call returns at once. Regions nest, belong to the thread that began them, and are found by the
- *text of their names. All functions may be called from any thread, none from a signal handler. See
- *culprit(3).
+ * ran, its time and its counts. Without that (the environment variable CULPRIT_REGIONS unset) every
+ * call returns at once. Regions nest, belong to the thread that began them, and are found by the
+ * text of their names. All functions may be called from any thread, none from a signal handler. See
+ * culprit(3).
  */
 #ifndef CULPRIT_H
 #define CULPRIT_H

@@ -2,9 +2,9 @@
  * Error convention of the whole program.
  *
  * A function that can fail returns int: 0 or positive is success, a negative errno is failure, and
- *its ret_* outputs are untouched on failure. Where words help it also takes a struct err *, which
- *collects one line. The line is written where the failure is found and wrapped on the way up, so
- *that it reads from the general to the particular:
+ * its ret_* outputs are untouched on failure. Where words help it also takes a struct err *, which
+ * collects one line. The line is written where the failure is found and wrapped on the way up, so
+ * that it reads from the general to the particular:
  *
  *	perf.data: section 3: truncated at byte 4096
  *

@@ -6,8 +6,8 @@
  *
  * Texts are decoded to UTF-8 in r.text (valid until the next call; r.text.len bytes, which may hold
  * NULs); unpaired surrogates become U+FFFD, bytes that are not UTF-8 are passed on. Numbers keep
- *their spelling in r.text. Nesting deeper than JSON_DEPTH_MAX and anything malformed is JSON_BAD,
- *which is sticky; json_reader_why() then says what and where.
+ * their spelling in r.text. Nesting deeper than JSON_DEPTH_MAX and anything malformed is JSON_BAD,
+ * which is sticky; json_reader_why() then says what and where.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
  * Growable arrays. VEC(T) declares an anonymous struct { T *data; size_t len, cap; },
- *zero-initialized is empty. The owner frees with vec_fini(). Growth doubles; failure is -ENOMEM and
- *changes nothing.
+ * zero-initialized is empty. The owner frees with vec_fini(). Growth doubles; failure is -ENOMEM,
+ * and changes nothing.
  *
  *	VEC(uint64_t) ips = {0};
  *	r = vec_push(&ips, ip);

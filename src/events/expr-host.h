@@ -7,8 +7,8 @@
  *
  * #smt_on is 1 when two threads of a core are online; #core_wide when every thread of a core is
  * counted (whole CPUs) or SMT is off; #slots is the width that Arm cores tell; #ebs_mode is 0:
- *counts are not samples. What is not known has no number, and a formula that needs it has none
- *either.
+ * counts are not samples. What is not known has no number, and a formula that needs it has none
+ * either.
  */
 #pragma once
 

@@ -20,8 +20,8 @@
  *
  * Names are looked for in this order: generic, cache, raw, tracepoint, the PMUs' own in sysfs, the
  * user's vendor files, libpfm4's tables (the library is loaded only then). One text may give
- *several events: one per core PMU on hybrid machines, one per instance of an uncore PMU, one per
- *tracepoint that a wildcard matches; they share the number in origin.
+ * several events: one per core PMU on hybrid machines, one per instance of an uncore PMU, one per
+ * tracepoint that a wildcard matches; they share the number in origin.
  *
  * Levels and precision follow perf: no level means all levels, ":u" excludes the others. Events of
  * the core PMU exclude guests unless G or H is given; others leave both exclude bits alone, since
@@ -29,8 +29,8 @@
  * read_format, sample_type and a default period are for the one who opens it.
  *
  * Errors: -EINVAL wrong syntax (with the position and what was expected), -ENOENT a name that
- *nothing knows (with the nearest ones), -EACCES tracefs may not be read, -ENOMEM, -E2BIG too many
- *events.
+ * nothing knows (with the nearest ones), -EACCES tracefs may not be read, -ENOMEM, -E2BIG too many
+ * events.
  */
 #pragma once
 

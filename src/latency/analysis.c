@@ -1,15 +1,18 @@
 /*
  * The state machine of the automatic analysis, one per CPU:
  *
- *	WAIT_IRQ     after a thread's sample: interrupts are remembered, they may overlap the next
- *expiry WAIT_THREAD  after a sample in the timer's interrupt: everything that happens is in the way
- *	WAIT_USER    after the thread's sample, when a sample in user space may follow
+ *	WAIT_IRQ     after a thread's sample: interrupts are remembered, they may
+ *	             overlap the next expiry
+ *	WAIT_THREAD  after a sample in the timer's interrupt: everything that
+ *	             happens is in the way
+ *	WAIT_USER    after the thread's sample, when a sample in user space may
+ *	             follow
  *
  * Every activation starts with empty sums. Markers of loss empty the state: nothing is joined
  * across them. Sources emit an interruption when it ends, so the timer's interrupt itself comes
  * after the sample that was taken inside it; it is the one that encloses the sample, whatever
- *nested or stayed over in between. Times of interruptions ("start") may come from another clock
- *than those of the records: the difference is seen at interrupts, which are recorded as they end.
+ * nested or stayed over in between. Times of interruptions ("start") may come from another clock
+ * than those of the records: the difference is seen at interrupts, which are recorded as they end.
  */
 #include <errno.h>
 #include <stdlib.h>

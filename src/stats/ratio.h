@@ -2,11 +2,11 @@
  * The combined ratio estimator, with a variance from consecutive slices.
  *
  * In slice s something was seen x[s] times while an anchor (cycles, time, another event) advanced
- *by a[s]. The ratio is R = sum(x) / sum(a), never a mean of ratios (Cochran, Sampling Techniques,
- *3rd ed., ch. 6: its bias is of order 1/n and a slice in which little was seen weighs little). The
- *residuals d[s] = x[s] - R a[s] sum to 0. Slices come in order of time and the work drifts, so
- *their variance is taken from successive differences (von Neumann 1941; Wolter, Introduction to
- *Variance Estimation, ch. 8, for systematic samples):
+ * by a[s]. The ratio is R = sum(x) / sum(a), never a mean of ratios (Cochran, Sampling Techniques,
+ * 3rd ed., ch. 6: its bias is of order 1/n and a slice in which little was seen weighs little). The
+ * residuals d[s] = x[s] - R a[s] sum to 0. Slices come in order of time and the work drifts, so
+ * their variance is taken from successive differences (von Neumann 1941; Wolter, Introduction to
+ * Variance Estimation, ch. 8, for systematic samples):
  *
  *	v = n / (2 (n - 1)) * sum (d[s] - d[s-1])^2,	se(R) = sqrt(v) / sum(a)
  *

@@ -8,8 +8,8 @@
  *	}
  *
  * Tests register themselves in file order; main() is in tap.c. A failed EXPECT prints where and
- *what and goes on; ASSERT leaves the test. Arguments of the program are globs that select tests. A
- *test with no EXPECT at all fails: it tested nothing.
+ * what and goes on; ASSERT leaves the test. Arguments of the program are globs that select tests. A
+ * test with no EXPECT at all fails: it tested nothing.
  */
 #pragma once
 

@@ -1,9 +1,12 @@
 /*
  * Noise with known events, on one CPU:
  *
- *	noise thread CPU BUSY_US PERIOD_US COUNT [PRIORITY]	a real-time thread takes the CPU
- *	noise udp CPU COUNT					datagrams over the loopback:
- *softirqs noise timer CPU INTERVAL_US COUNT			a timer expires: interrupts
+ *	noise thread CPU BUSY_US PERIOD_US COUNT [PRIORITY]
+ *		a real-time thread takes the CPU
+ *	noise udp CPU COUNT
+ *		datagrams over the loopback: softirqs
+ *	noise timer CPU INTERVAL_US COUNT
+ *		a timer expires: interrupts
  *
  * Prints what really happened: for thread a line "START END CPU" for each time (ns of
  * CLOCK_MONOTONIC, read by the thread itself, and the time it had the CPU as the kernel counts it,
