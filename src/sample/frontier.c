@@ -133,8 +133,12 @@ int frontier_round(struct session *session, uint64_t offset)
 int frontier_finish(struct session *session)
 {
 	bool early = session->frontier->ready > 0;
-	int r = tell(session, UINT64_MAX, session->chunks.len);
+	int r;
 
+	/* Objects have changed that readers may know. */
+	if (early && session->jitdumps.len > 0)
+		return -ESTALE;
+	r = tell(session, UINT64_MAX, session->chunks.len);
 	vec_fini(&session->side);
 	return r == 0 && early && session->tasks.maps.frozen ? -ESTALE : r;
 }

@@ -570,10 +570,10 @@ static int scan_all(struct session *session, struct err *err)
 		r = session_jit_code(session);
 	if (r == 0)
 		r = session_bpf_programs(session);
-	if (r == 0)
-		r = frontier_finish(session);
 	session_dsos_finish(session);
 	session_namespaces_finish(session);
+	if (r == 0)
+		r = frontier_finish(session);
 	session->stats.lost_samples = session->lost_sample_records;
 	if (r == 0)
 		r = session_publish_events(session);
