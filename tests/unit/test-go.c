@@ -1,6 +1,8 @@
-/* The table of Go's runtime in every layout, made here. */
+/* The table of Go's runtime in every layout, made here, and in a program. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "base/util.h"
@@ -370,4 +372,61 @@ TEST(cut_tables)
 		}
 		str_fini(&bytes);
 	}
+}
+
+/* Where that program's code begins, and where in the file. */
+static bool find_work(const char *path, uint64_t *ret_offset)
+{
+	const struct elf_section *section;
+	struct elf_bytes bytes = {0};
+	struct elf_file elf;
+	struct reader r;
+	bool found = false;
+
+	if (elf_open(path, &elf, NULL) < 0)
+		return false;
+	section = elf_section_named(&elf, ".go.buildinfo");
+	if (section && elf_section_bytes(&elf, section, &bytes) == 0) {
+		r = elf_reader(&elf, &bytes);
+		found = elf_vaddr_to_offset(&elf, section->addr + (uint64_t)(int32_t)reader_u32(&r),
+					    ret_offset);
+	}
+	elf_bytes_fini(&bytes);
+	elf_close(&elf);
+	return found;
+}
+
+TEST(table_among_other_data_behind_relocations)
+{
+	const char *dir = getenv("CULPRIT_TEST_PROGRAMS");
+	struct inline_frame frames[4];
+	struct symbols *symbols;
+	struct symbol symbol;
+	struct module *module;
+	char path[4096];
+	uint64_t work;
+
+	snprintf(path, sizeof(path), "%s/goprog", dir ? dir : "");
+	SKIP_IF(access(path, R_OK) != 0, "the program was not built");
+	struct module_ref ref = {.kind = MODULE_ELF, .path = path};
+
+	ASSERT(find_work(path, &work));
+	ASSERT(symbols_new(NULL, &symbols) == 0);
+	EXPECT_INT(symbols_module(symbols, &ref, &module), 0);
+	EXPECT(!module_stripped(module));
+	EXPECT(module_lookup(module, work + 31, &symbol) && strcmp(symbol.name, "main.work") == 0);
+	EXPECT(module_lookup(module, work + 32, &symbol) && strcmp(symbol.name, "main.other") == 0);
+	EXPECT(!module_lookup(module, work + 48, &symbol) || symbol.name[0] == '_');
+	EXPECT_INT(module_inlines(module, work + 8, frames, 4), 1);
+	EXPECT_STR(frames[0].file, "/src/main.go");
+	EXPECT_INT(frames[0].line, 30);
+	EXPECT_INT(module_inlines(module, work + 16, frames, 4), 2);
+	EXPECT_STR(frames[0].function, "main.inlined");
+	EXPECT_INT(frames[0].line, 30);
+	EXPECT_STR(frames[1].function, "main.work");
+	EXPECT_INT(frames[1].line, 20);
+	EXPECT_INT(module_inlines(module, work + 32, frames, 4), 0);
+	module_release_inlines(module);
+	EXPECT_INT(module_inlines(module, work + 16, frames, 4), 2);
+	symbols_free(symbols);
 }
