@@ -7,36 +7,79 @@
 #include "base/util.h"
 #include "sample/perfdata.h"
 
+/* Bits of sample_type whose fields are a word each and come first. */
+#define FIXED_FIELDS                                                                          \
+	(SAMPLE_IDENTIFIER | SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_ADDR | SAMPLE_ID | \
+	 SAMPLE_STREAM_ID | SAMPLE_CPU | SAMPLE_PERIOD)
+#define FIXED_MAX_BYTES 72
+/* Fields behind the chain. */
+#define TAIL_FIELDS                                                                    \
+	(SAMPLE_REGS_USER | SAMPLE_STACK_USER | SAMPLE_WEIGHT | SAMPLE_WEIGHT_STRUCT | \
+	 SAMPLE_DATA_SRC | SAMPLE_TRANSACTION | SAMPLE_REGS_INTR | SAMPLE_PHYS_ADDR |  \
+	 SAMPLE_CGROUP | SAMPLE_DATA_PAGE | SAMPLE_CODE_PAGE | SAMPLE_AUX)
+
+/* Words that are known to be there. */
+static uint64_t next_word(const uint8_t **at, bool swap)
+{
+	uint64_t word;
+
+	memcpy(&word, *at, sizeof(word));
+	*at += sizeof(word);
+	return swap ? __builtin_bswap64(word) : word;
+}
+
+/* The half of a word that comes first in the file, and the other. */
+static void next_halves(const uint8_t **at, bool swap, uint32_t *ret_first, uint32_t *ret_second)
+{
+	uint32_t halves[2];
+
+	memcpy(halves, *at, sizeof(halves));
+	*at += sizeof(halves);
+	*ret_first = swap ? __builtin_bswap32(halves[0]) : halves[0];
+	*ret_second = swap ? __builtin_bswap32(halves[1]) : halves[1];
+}
+
+/* Measured once for all of them: every sample has these. */
 static void sample_fixed(struct reader *r, uint64_t type, struct perfdata_sample *s)
 {
+	const uint8_t *start = r->data + r->pos, *at = start;
+	size_t left = reader_left(r);
+	bool swap = r->swap;
+	uint32_t pid, tid, reserved;
+
+	if (left < FIXED_MAX_BYTES &&
+	    left < 8 * (size_t)__builtin_popcountll(type & FIXED_FIELDS)) {
+		r->failed = true;
+		return;
+	}
 	if (type & SAMPLE_IDENTIFIER)
-		s->id = reader_u64(r);
+		s->id = next_word(&at, swap);
 	if (type & SAMPLE_IP) {
-		s->ip = reader_u64(r);
+		s->ip = next_word(&at, swap);
 		s->has_ip = true;
 	}
 	if (type & SAMPLE_TID) {
-		s->pid = (int32_t)reader_u32(r);
-		s->tid = (int32_t)reader_u32(r);
+		next_halves(&at, swap, &pid, &tid);
+		s->pid = (int32_t)pid;
+		s->tid = (int32_t)tid;
 	}
 	if (type & SAMPLE_TIME) {
-		s->time = reader_u64(r);
+		s->time = next_word(&at, swap);
 		s->has_time = true;
 	}
 	if (type & SAMPLE_ADDR)
-		s->addr = reader_u64(r);
+		s->addr = next_word(&at, swap);
 	if (type & SAMPLE_ID)
-		s->id = reader_u64(r);
+		s->id = next_word(&at, swap);
 	if (type & SAMPLE_STREAM_ID)
-		s->stream_id = reader_u64(r);
-	if (type & SAMPLE_CPU) {
-		s->cpu = reader_u32(r);
-		reader_skip(r, 4);
-	}
+		s->stream_id = next_word(&at, swap);
+	if (type & SAMPLE_CPU)
+		next_halves(&at, swap, &s->cpu, &reserved);
 	if (type & SAMPLE_PERIOD) {
-		s->period = reader_u64(r);
+		s->period = next_word(&at, swap);
 		s->has_period = true;
 	}
+	reader_skip(r, (size_t)(at - start));
 }
 
 static void sample_read(struct reader *r, uint64_t format, struct perfdata_sample *s)
@@ -209,6 +252,8 @@ bool perfdata_sample_decode(const struct perfdata_attr *attr, const uint8_t *bod
 	}
 	if (type & SAMPLE_BRANCH_STACK)
 		sample_branches(&r, attr, ret);
-	sample_tail(&r, attr, ret);
+	ret->copies_at = ret->copies_end = r.pos;
+	if (type & TAIL_FIELDS)
+		sample_tail(&r, attr, ret);
 	return !r.failed;
 }

@@ -141,23 +141,6 @@ bool perfdata_attr_decode(const void *data, size_t size, bool swap, struct perfd
 	return true;
 }
 
-struct record_header perfdata_record_header(const uint8_t *data, bool swap)
-{
-	struct reader r = reader_make(data, 8, swap);
-	struct record_header header;
-
-	header.type = reader_u32(&r);
-	header.misc = reader_u16(&r);
-	header.size = reader_u16(&r);
-	if (header.type > REC_SIMPLEPERF) {
-		header.size |= (uint64_t)header.misc << 16;
-		header.misc = 0;
-	}
-	if (header.size < 8)
-		header.size = 0;
-	return header;
-}
-
 bool record_header_plausible(const struct record_header *header)
 {
 	return header->size >= 8 && header->type != 0 &&

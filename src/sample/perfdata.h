@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/bytes.h"
 #include "base/err.h"
@@ -288,7 +289,25 @@ bool perfdata_has_feature(const struct perfdata_header *header, unsigned bit);
 bool perfdata_attr_decode(const void *data, size_t size, bool swap, struct perfdata_attr *ret);
 
 /* data: at least 8 bytes. */
-struct record_header perfdata_record_header(const uint8_t *data, bool swap);
+static inline struct record_header perfdata_record_header(const uint8_t *data, bool swap)
+{
+	struct record_header header;
+	uint16_t half[2];
+	uint32_t type;
+
+	memcpy(&type, data, sizeof(type));
+	memcpy(half, data + sizeof(type), sizeof(half));
+	header.type = swap ? __builtin_bswap32(type) : type;
+	header.misc = swap ? __builtin_bswap16(half[0]) : half[0];
+	header.size = swap ? __builtin_bswap16(half[1]) : half[1];
+	if (header.type > REC_SIMPLEPERF) {
+		header.size |= (uint64_t)header.misc << 16;
+		header.misc = 0;
+	}
+	if (header.size < 8)
+		header.size = 0;
+	return header;
+}
 /* True for a header that can start a record; used where the end of the data is unknown. */
 bool record_header_plausible(const struct record_header *header);
 /* "MMAP2", or NULL for a type that is not known. */

@@ -256,11 +256,19 @@ struct group_counters {
 	struct u64_map index;
 };
 
+/* The event of the last sample: the next tends to be of the same. */
+struct last_event {
+	uint64_t id;
+	uint32_t event;
+	bool known;
+};
+
 struct sample_reader {
 	struct session *session;
 	struct walk walk;
 	struct raw_sample *ring; /* of SAMPLES_AHEAD */
 	unsigned turn;
+	struct last_event last_event;
 	uint64_t *scratch, *branch_chain;
 	struct task_slot *slots;
 	struct strtab names; /* of threads that the recording does not name */
@@ -305,7 +313,9 @@ struct event *session_event_by_id(struct session *session, uint64_t id);
 int session_add_event(struct session *session, const struct perfdata_attr *attr,
 		      uint32_t *ret_index);
 int session_add_event_id(struct session *session, uint64_t id, uint32_t event);
-uint32_t session_sample_event(const struct session *session, const uint8_t *body, size_t size);
+/* last: of the same reader. */
+uint32_t session_sample_event(const struct session *session, const uint8_t *body, size_t size,
+			      struct last_event *last);
 const struct perfdata_attr *session_trailer_attr(const struct session *session, const uint8_t *body,
 						 size_t size);
 

@@ -141,7 +141,8 @@ static void make_sample(struct sample_reader *reader, const struct record *recor
 	const struct perfdata_attr *attr;
 	const struct task_slot *slot;
 
-	raw->event = session_sample_event(session, record->body, record->body_size);
+	raw->event =
+		session_sample_event(session, record->body, record->body_size, &reader->last_event);
 	attr = &session->events.data[raw->event].attr;
 	if (!perfdata_sample_decode(attr, record->body, record->body_size, record->header.misc,
 				    session->header.swap, reader->scratch, SCRATCH_WORDS,

@@ -54,7 +54,8 @@ static uint64_t word_at(const uint8_t *body, size_t size, size_t offset, bool sw
 
 /* Several events share one sample_type, or all of them have IDENTIFIER: that is how the id is
  * found. */
-uint32_t session_sample_event(const struct session *session, const uint8_t *body, size_t size)
+uint32_t session_sample_event(const struct session *session, const uint8_t *body, size_t size,
+			      struct last_event *last)
 {
 	uint64_t type, id;
 	uint32_t index;
@@ -66,11 +67,16 @@ uint32_t session_sample_event(const struct session *session, const uint8_t *body
 	if (!(type & SAMPLE_IDENTIFIER)) {
 		if (!(type & SAMPLE_ID))
 			return 0;
-		offset = 8 * (size_t)(!!(type & SAMPLE_IP) + !!(type & SAMPLE_TID) +
-				      !!(type & SAMPLE_TIME) + !!(type & SAMPLE_ADDR));
+		offset = 8 * (size_t)__builtin_popcountll(
+				     type & (SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_ADDR));
 	}
 	id = word_at(body, size, offset, session->header.swap);
-	return u64_map_get(&session->event_ids, id, &index) ? index : 0;
+	if (!last->known || last->id != id) {
+		bool found = u64_map_get(&session->event_ids, id, &index);
+
+		*last = (struct last_event){.id = id, .event = found ? index : 0, .known = true};
+	}
+	return last->event;
 }
 
 const struct perfdata_attr *session_trailer_attr(const struct session *session, const uint8_t *body,
