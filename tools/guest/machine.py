@@ -104,6 +104,7 @@ class Console:
         self.file: bytearray = bytearray()
         self.files: dict[str, bytes] = {}
         self.status: int | None = None
+        self.begun = False
         self.said = time.monotonic()
         self.beats: list[float] = []
 
@@ -132,8 +133,13 @@ class Console:
             self.files[self.state[5:]] = base64.b64decode(bytes(self.file))
         self.file = bytearray()
         self.state = word
+        self.begun |= word == "begin"
         if word.startswith("end:"):
             self.status = int(word[4:])
+
+    def before(self) -> str:
+        """The last of what came before the command's output."""
+        return "\n".join(self.boot.decode(errors="replace").splitlines()[-20:])
 
     def emit(self, data: bytes) -> None:
         if data:
@@ -209,9 +215,10 @@ class Boot:
         if overdue is not None:
             return overdue
         if self.console.status is None:
-            tail = "\n".join(self.console.boot.decode(errors="replace").splitlines()[-20:])
-            print(f"guest: died before its command ended\n{words}\n{tail}".rstrip(), file=sys.stderr)
+            print(f"guest: died before its command ended\n{words}\n{self.console.before()}".rstrip(), file=sys.stderr)
             return EXIT_BROKEN
+        if not self.console.begun:
+            print(f"guest: the mark where its command's output begins was lost on its line:\n{self.console.before()}", file=sys.stderr)
         for name, target in self.job.get.items():
             if self.console.files.get(name):
                 target.write_bytes(self.console.files[name])
