@@ -8,9 +8,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define ARRAY_LEN(a)        (sizeof(a) / sizeof((a)[0]))
-#define MIN(a, b)           ((a) < (b) ? (a) : (b))
-#define MAX(a, b)           ((a) > (b) ? (a) : (b))
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#define MIN(a, b)    ((a) < (b) ? (a) : (b))
+#define MAX(a, b)    ((a) > (b) ? (a) : (b))
+/* What one thread writes all the time lies apart from what others read. Two lines: processors fetch
+ * them in pairs. */
+#define CACHE_LINE_BYTES    128
 #define ALIGN_UP(x, to)     (((x) + ((to)-1)) & ~((__typeof__(x))(to)-1)) /* to: a power of two */
 #define PRINTF(fmt, args)   __attribute__((format(printf, fmt, args)))
 #define CLEANUP(destructor) __attribute__((cleanup(destructor)))

@@ -92,8 +92,6 @@ struct pending {
 };
 
 #define PENDING_MAX SAMPLES_AHEAD
-/* Two lines: the processor fetches them in pairs. */
-#define CACHE_LINE_BYTES 128
 
 /* One thread's; no cache line is another's. */
 struct collector {

@@ -12,10 +12,11 @@
 
 int frontier_new(struct frontier **ret)
 {
-	struct frontier *frontier = calloc(1, sizeof(*frontier));
+	struct frontier *frontier = aligned_alloc(CACHE_LINE_BYTES, sizeof(*frontier));
 
 	if (!frontier)
 		return -ENOMEM;
+	memset(frontier, 0, sizeof(*frontier));
 	pthread_rwlock_init(&frontier->told, NULL);
 	pthread_mutex_init(&frontier->lock, NULL);
 	pthread_cond_init(&frontier->more, NULL);

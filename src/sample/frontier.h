@@ -17,13 +17,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/util.h"
+
 struct chunk;
 struct session;
 struct side_event;
 
 struct frontier {
-	pthread_rwlock_t told; /* of timelines and objects */
-	uint64_t known;        /* nothing will be told with a key below; with the lock */
+	_Alignas(CACHE_LINE_BYTES) pthread_rwlock_t told; /* of timelines and objects */
+	uint64_t known; /* nothing will be told with a key below; with the lock */
 
 	pthread_mutex_t lock; /* of what follows, and of the session's chunks */
 	pthread_cond_t more;

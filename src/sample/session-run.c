@@ -14,6 +14,8 @@
 
 int sample_reader_init(struct sample_reader *reader, struct session *session)
 {
+	size_t counts = ALIGN_UP(MAX(session->events.len, 1u) * sizeof(*reader->event_samples),
+				 CACHE_LINE_BYTES);
 	int r;
 
 	*reader = (struct sample_reader){.session = session, .first_time = UINT64_MAX};
@@ -24,7 +26,9 @@ int sample_reader_init(struct sample_reader *reader, struct session *session)
 	reader->scratch = malloc(SCRATCH_WORDS * sizeof(*reader->scratch));
 	reader->branch_chain = malloc(SCRATCH_WORDS * sizeof(*reader->branch_chain));
 	reader->slots = calloc(TASK_SLOTS, sizeof(*reader->slots));
-	reader->event_samples = calloc(session->events.len, sizeof(*reader->event_samples));
+	reader->event_samples = aligned_alloc(CACHE_LINE_BYTES, counts);
+	if (reader->event_samples)
+		memset(reader->event_samples, 0, counts);
 	if (r < 0 || !reader->ring || !reader->scratch || !reader->branch_chain || !reader->slots ||
 	    !reader->event_samples) {
 		sample_reader_fini(reader);

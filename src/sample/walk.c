@@ -227,7 +227,7 @@ static int next_plain(struct walk *walk, struct record *ret)
 
 uint64_t walk_skip_samples(struct walk *walk, uint64_t limit, unsigned time_at, uint64_t *latest)
 {
-	uint64_t end, at = walk->offset, count = 0, time;
+	uint64_t end, at = walk->offset, count = 0, time, last = *latest;
 
 	if (!walk->map || !walk->map->data || walk->swap || walk->packed)
 		return 0;
@@ -243,13 +243,14 @@ uint64_t walk_skip_samples(struct walk *walk, uint64_t limit, unsigned time_at, 
 			break;
 		if (time_at && time_at + sizeof(time) <= header.size) {
 			memcpy(&time, data + time_at, sizeof(time));
-			*latest = MAX(*latest, time);
+			last = MAX(last, time);
 		}
 		at += header.size;
 		count++;
 	}
 	walk->offset = at;
 	walk->sequence += count;
+	*latest = last; /* once: others read what is near it */
 	return count;
 }
 
