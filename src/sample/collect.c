@@ -17,7 +17,7 @@ struct collect {
 	const struct collect_options *options;
 	struct profile *profile;
 	struct collector *collectors;
-	unsigned count, next; /* collectors handed out so far */
+	unsigned count;
 	size_t chunks_taken;
 	pthread_mutex_t lock;
 	bool scan; /* the first pass is to be made, too */

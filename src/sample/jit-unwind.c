@@ -248,19 +248,9 @@ int jit_unwind_update(struct jit_unwind *jit)
 
 uint32_t jit_unwind_epoch(const struct jit_unwind *jit, uint64_t time_ns)
 {
-	size_t low = 0, high = jit->places.len;
-
 	if (!jit->monotonic)
-		return (uint32_t)high;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (jit->places.data[middle].time <= time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return (uint32_t)low;
+		return (uint32_t)jit->places.len;
+	return (uint32_t)partition_point(jit->places.len, i, jit->places.data[i].time <= time_ns);
 }
 
 static bool same_machine(const struct jit_unwind *jit, enum unwind_arch arch)
@@ -299,15 +289,8 @@ bool jit_unwind_rule_of_code(const struct jit_unwind *jit, enum unwind_arch arch
 			     struct unwind_rule *ret)
 {
 	const struct jitdump_code *all = jit->dump.codes.data;
-	size_t low = 0, high = jit->dump.codes.len;
+	size_t behind = partition_point(jit->dump.codes.len, i, all[i].base <= address);
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (all[middle].base <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low > 0 && rule_at(jit, arch, &all[low - 1], address - all[low - 1].base, ret);
+	return behind > 0 &&
+	       rule_at(jit, arch, &all[behind - 1], address - all[behind - 1].base, ret);
 }

@@ -49,17 +49,10 @@ static const struct namespaces_version *find(const struct session *session, int3
 {
 	const struct namespaces_version *all = session->namespaces.data;
 	struct namespaces_version want = {.tid = tid, .key = key, .order = UINT32_MAX};
-	size_t low = 0, high = session->namespaces.len;
+	size_t behind =
+		partition_point(session->namespaces.len, i, compare_versions(&all[i], &want) <= 0);
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (compare_versions(&all[middle], &want) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low > 0 && all[low - 1].tid == tid ? &all[low - 1] : NULL;
+	return behind > 0 && all[behind - 1].tid == tid ? &all[behind - 1] : NULL;
 }
 
 const struct namespaces_version *session_namespaces_at(const struct session *session, int32_t pid,

@@ -306,53 +306,37 @@ void tasks_fini(struct tasks *tasks)
 static uint32_t space_at(const struct tasks *tasks, int32_t pid, uint64_t key, struct task *range)
 {
 	const struct process *process;
-	size_t low = 0, high;
+	size_t behind;
 	uint32_t index;
 
 	if (!u64_map_get(&tasks->process_index, (uint32_t)pid, &index))
 		return 0;
 	process = &tasks->processes.data[index];
-	high = process->versions.len;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (process->versions.data[middle].key <= key)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < process->versions.len)
-		range->until = MIN(range->until, process->versions.data[low].key);
-	if (low == 0)
+	behind = partition_point(process->versions.len, i, process->versions.data[i].key <= key);
+	if (behind < process->versions.len)
+		range->until = MIN(range->until, process->versions.data[behind].key);
+	if (behind == 0)
 		return 0;
-	range->from = MAX(range->from, process->versions.data[low - 1].key);
-	return process->versions.data[low - 1].root;
+	range->from = MAX(range->from, process->versions.data[behind - 1].key);
+	return process->versions.data[behind - 1].root;
 }
 
 static const char *comm_at(const struct tasks *tasks, int32_t tid, uint64_t key, struct task *range)
 {
 	const struct thread *thread;
-	size_t low = 0, high;
+	size_t behind;
 	uint32_t index;
 
 	if (!u64_map_get(&tasks->thread_index, (uint32_t)tid, &index))
 		return NULL;
 	thread = &tasks->threads.data[index];
-	high = thread->versions.len;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (thread->versions.data[middle].key <= key)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < thread->versions.len)
-		range->until = MIN(range->until, thread->versions.data[low].key);
-	if (low == 0)
+	behind = partition_point(thread->versions.len, i, thread->versions.data[i].key <= key);
+	if (behind < thread->versions.len)
+		range->until = MIN(range->until, thread->versions.data[behind].key);
+	if (behind == 0)
 		return NULL;
-	range->from = MAX(range->from, thread->versions.data[low - 1].key);
-	return thread->versions.data[low - 1].comm;
+	range->from = MAX(range->from, thread->versions.data[behind - 1].key);
+	return thread->versions.data[behind - 1].comm;
 }
 
 void tasks_at(const struct tasks *tasks, int32_t pid, int32_t tid, uint64_t key, struct task *ret)

@@ -179,12 +179,6 @@ static int next_plain(struct walk *walk, struct record *ret)
 
 	if (left == 0)
 		return 0;
-	if (walk->map && walk->map->data && left > AHEAD_BYTES) {
-		const uint8_t *ahead = walk->window + walk->offset + AHEAD_BYTES;
-
-		__builtin_prefetch(ahead);
-		__builtin_prefetch(ahead + 64);
-	}
 	n = left < 8 ? (ssize_t)left : fill(walk, 8);
 	if (n < 0)
 		return (int)n;
